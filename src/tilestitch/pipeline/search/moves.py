@@ -17,6 +17,7 @@ from tilestitch.pipeline.search.fusing import fuse, unfuse
 from tilestitch.pipeline.search.parting import part
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
+from tilestitch.schedule.tasks import is_small_table
 
 SPLITS = 6  # places at which a sub-graph is divided, the narrowest
 TILE_RULES = (
@@ -96,14 +97,24 @@ def tiles(scene: Scene) -> Iterator[Candidate]:
 
 
 def bring(scene: Scene) -> Iterator[Candidate]:
-    """Constants and inputs brought once or part by part; rows picked in GB, where a kernel makes what they are of."""
+    """Constants and inputs brought once or part by part; rows picked in GB, where what they are of can be there."""
     graph, candidate = scene.graph, scene.candidate
-    picked = {read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
-    if picked & set(graph.producers):
+    picking = {op.name: read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
+    if set(picking.values()) & set(graph.producers):
         yield replace(candidate, picks=not candidate.picks)
-    for sinks in (candidate.sinks, *_alike(scene)):
-        found = (with_rules(candidate, sinks, once=once) for once in (Once.SMALL, Once.ALL, Once.NONE))
-        yield from (one for one in found if one != candidate)
+    yield from _brought(candidate, candidate.sinks)
+    small = {name for name, table in picking.items() if table not in graph.producers and is_small_table(graph, table)}
+    if small and not candidate.picks:
+        sinks = [kernel[-1] for kernel in candidate.kernels if small & set(kernel)]
+        yield replace(with_rules(candidate, sinks, once=Once.SMALL), picks=True)
+    for sinks in _alike(scene):
+        yield from _brought(candidate, sinks)
+
+
+def _brought(candidate: Candidate, sinks: Sequence[str]) -> Iterator[Candidate]:
+    """With constants and inputs that some kernels read brought otherwise."""
+    found = (with_rules(candidate, sinks, once=once) for once in (Once.SMALL, Once.ALL, Once.NONE))
+    yield from (one for one in found if one != candidate)
 
 
 def _alike(scene: Scene) -> list[list[str]]:
