@@ -31,6 +31,9 @@ class TileRule:
     parts: bool = False  # whether a reduction is cut into more parts where its operands leave no room for larger tiles
     even: bool = False  # whether a division among cores that is decided already gives way to a much faster one
     least: int = 1  # tiles of a core, or parts of these, where it can have as many: its units work on several at once
+    # Cycles of a core, at the beginning and at the end, of tiles in two halves: all first ones before all second ones.
+    first_cycles: int = 0
+    last_cycles: int = 0
 
 
 BY_ESTIMATE = TileRule()

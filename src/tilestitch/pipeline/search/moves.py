@@ -14,6 +14,7 @@ from tilestitch.pipeline.search.borders import borders
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.columns import columns
 from tilestitch.pipeline.search.fusing import fuse, unfuse
+from tilestitch.pipeline.search.halving import halves
 from tilestitch.pipeline.search.parting import part
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
@@ -156,11 +157,13 @@ def with_rules(
     scope: Level | None = None,
     once: Once | None = None,
 ) -> Candidate:
-    """The candidate with something else asked of kernels that end with some operators."""
+    """The candidate with something else asked of kernels that end with some operators; what is in halves stays so."""
     rules = {one.sink: one for one in candidate.rules}
     for sink in sinks:
         rule = rules.get(sink, KernelRule(sink))
-        rules[sink] = replace(rule, tiles=tiles or rule.tiles, scope=scope or rule.scope, once=once or rule.once)
+        now = rule.tiles
+        asked = replace(tiles or now, first_cycles=now.first_cycles, last_cycles=now.last_cycles)
+        rules[sink] = replace(rule, tiles=asked, scope=scope or rule.scope, once=once or rule.once)
     kept = [rules[kernel[-1]] for kernel in candidate.kernels if kernel[-1] in rules]
     return replace(candidate, rules=tuple(one for one in kept if one != KernelRule(one.sink)))
 
@@ -219,6 +222,7 @@ def batches(scene: Scene) -> Iterator[Candidate]:
 MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "park": park,
     "tiles": tiles,
+    "halves": halves,
     "pieces": pieces,
     "split": split,
     "borders": borders,
