@@ -96,3 +96,21 @@ def test_rows_are_picked_of_what_waits_in_gb():
     assert through.trace is not None
     assert on_chip.trace is not None
     assert on_chip.trace.latency_cycles < through.trace.latency_cycles
+
+
+@pytest.mark.parametrize(("batch", "words"), [(8, Level.DDR), (32, Level.GB)])
+def test_rows_of_small_tables_are_picked_in_gb(batch, words):
+    """Where all rows that are picked are at least the table: of two types, and, with 128 tokens, of 100 words."""
+    through, on_chip = (
+        by_hand("bert-base-16:small", picks=picks, once=Once.SMALL, batch=batch) for picks in (False, True)
+    )
+    found = []
+    for done in (through, on_chip):
+        assert done.program is not None
+        picked = dict(sources(done.program, Kind.GATHER, EngineKind.MOVER))
+        found.append({name: level for name, level in picked.items() if "embeddings" in name})
+    assert set(found[0].values()) == {Level.DDR}
+    assert sorted(found[1].values()) == sorted([Level.GB, words])
+    assert on_chip.report is not None
+    assert through.report is not None
+    assert on_chip.report.ddr_bytes < through.report.ddr_bytes

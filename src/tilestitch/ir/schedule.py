@@ -14,6 +14,18 @@ from tilestitch.ir.region import Region
 
 
 @dataclass(frozen=True, slots=True)
+class Halves:
+    """Tiles at the ends of a core's part that are cut in two: all first halves run before all second ones.
+
+    So who reads the first halves need not wait for the second ones, and who makes them need not have made all.
+    """
+
+    dim: int  # of the sink, at the middle of the core's part
+    first: int  # tiles at the beginning, in the order of the loops
+    last: int  # and at the end
+
+
+@dataclass(frozen=True, slots=True)
 class Tiling:
     """How one kernel's work is cut, over cores in space and over tiles in time.
 
@@ -27,6 +39,7 @@ class Tiling:
     order: tuple[int, ...]  # dims, outermost loop first
     reduction: tuple[int, ...]  # extent of one part of the anchor's loops; only reduction dims are cut
     resident: tuple[str, ...]  # tensors that stay whole in GB while the kernel runs
+    halves: Halves | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +212,12 @@ class Schedule(Shown):
             done = sum(strip.size for _, strip in kernel.strips) / prod(extents)
             cores = f"; strips on cores {_runs(kernel.cores)}, {100 * (done - 1):.0f} % computed again"
         resident = f"; in GB {', '.join(tiling.resident)}" if tiling.resident else ""
+        halves = ""
+        if tiling.halves is not None:
+            one = tiling.halves
+            halves = f"; halves of {sink.dims[one.dim].name} in {counted(one.first, 'first tile')} and {one.last} last"
         lines.append(
-            f"       loops {cut}; order {order}{parts}{cores}{resident}; "
+            f"       loops {cut}; order {order}{halves}{parts}{cores}{resident}; "
             f"about {kernel.estimated_cycles:,} cycles (estimated)"
         )
         for home in homes:

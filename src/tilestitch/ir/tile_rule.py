@@ -18,9 +18,7 @@ class Once(StrEnum):
     """Which constants and inputs come to GB as a whole, for all tiles or also for all pieces of kernels that ask so."""
 
     NONE = "none"  # each tile brings its part
-    KERNEL = (
-        "kernel"  # each kernel brings those constants as a whole of which its tiles need more parts than that takes
-    )
+    KERNEL = "kernel"  # each kernel those constants of which its tiles need more parts than all of it takes transfers
     SMALL = "small"  # those that are one transfer: their parts would take longer to set up than to come
     ALL = "all"
 
@@ -35,6 +33,9 @@ class TileRule:
     even: bool = False  # whether a division among cores that is decided already gives way to a much faster one
     least: int = 1  # tiles of a core, or parts of these, where it can have as many: its units work on several at once
     whole: bool = False  # whether constants come as a whole where that takes fewer transfers, as `Once.KERNEL` asks
+    # Cycles of a core, at the beginning and at the end, of tiles in two halves: all first ones before all second ones.
+    first_cycles: int = 0
+    last_cycles: int = 0
 
 
 BY_ESTIMATE = TileRule()

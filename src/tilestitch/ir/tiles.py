@@ -93,7 +93,25 @@ def tiles_of(piece: Region, tiling: Tiling) -> list[Region]:
         for dim, (a, b) in zip(tiling.order, choice, strict=True):
             start[dim], stop[dim] = a, b
         found.append(Region(tuple(start), tuple(stop)))
-    return found
+    if tiling.halves is None:
+        return found
+    dim, first, last = tiling.halves.dim, tiling.halves.first, tiling.halves.last
+    step = tiling.steps[dim]
+    middle = piece.start[dim] + step * (ceil_div(piece.extents[dim], step) // 2)
+    behind = max(first, len(found) - last)
+    return [*_in_halves(found[:first], dim, middle), *found[first:behind], *_in_halves(found[behind:], dim, middle)]
+
+
+def _in_halves(tiles: Sequence[Region], dim: int, middle: int) -> list[Region]:
+    """What lies before the middle along a dim, then what lies behind it, each in the order of the tiles."""
+    before, behind = list[Region](), list[Region]()
+    for tile in tiles:
+        start, stop = list(tile.start), list(tile.stop)
+        if tile.start[dim] < middle:
+            before.append(Region(tile.start, (*stop[:dim], min(middle, stop[dim]), *stop[dim + 1 :])))
+        if middle < tile.stop[dim]:
+            behind.append(Region((*start[:dim], max(middle, start[dim]), *start[dim + 1 :]), tile.stop))
+    return [*before, *behind]
 
 
 def reduction_parts(anchor: Operator, box: Region, extents: Sequence[int]) -> list[Region]:

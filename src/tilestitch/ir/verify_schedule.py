@@ -151,6 +151,9 @@ def _kernel(kernel: Kernel, graph: Graph, machine: Accelerator) -> Iterator[str]
         yield f"is cut at multiples of {tiling.steps}; expected {cuts_of(graph, operators).steps}"
     yield from _reduction(kernel, graph)
     yield from _mapping(kernel, graph, machine)
+    halves = tiling.halves
+    if halves is not None and not (0 <= halves.dim < dims and halves.first + halves.last > 0):
+        yield f"has {halves.first} first and {halves.last} last tiles in halves of dim {halves.dim}"
     for name in tiling.resident:
         if name not in graph.tensors:
             yield f"keeps {name!r}, which is no tensor"

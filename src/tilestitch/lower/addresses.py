@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tilestitch.base.errors import InvalidIR
+from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.base.units import ALIGNMENT_BYTES, aligned
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.schedule import Kernel
@@ -40,7 +40,7 @@ class Demand:
 
     own_bytes: tuple[int, ...]  # in one piece, by number of the memory
     whole: tuple[tuple[str, int], ...]  # tensors that a stitched kernel keeps whole in GB, with their bytes
-    passing_bytes: int | None  # of the largest that passes the ring; None: nothing does
+    passing_bytes: int | None  # in one piece, of what passes the ring; None: nothing does
 
     def on(self, spaces: np.ndarray) -> "Demand":
         """The same where other memories stand for these."""
@@ -94,6 +94,12 @@ def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Pl
                 beside[name] = own_bytes[gb]
                 own_bytes[gb] += aligned(size)
             span = _widest(*_beyond(cluster, gb, own_bytes[gb], free), [], demand.passing_bytes)
+            if span is None:
+                raise DoesNotFit(
+                    f"kernel {kernel.name} ({' + '.join(kernel.operators)}): {demand.passing_bytes:,} B pass GB, in "
+                    "which there is less room in one piece.",
+                    "a machine with more of that memory",
+                )
     begins = tuple(_begin(cluster, kernel, space, size, free) for space, size in enumerate(own_bytes))
     whole.update({name: begins[cluster.space(Level.GB)] + at for name, at in beside.items()})
     return Places(begins, whole, span or (0, 0))

@@ -26,7 +26,8 @@ from tilestitch.lower.builder import Address, Base, Builder, Iterations, Passage
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.copying import Copying
 from tilestitch.lower.homes import Around
-from tilestitch.lower.places import OwnPlaces, slabs
+from tilestitch.lower.passing import Passing
+from tilestitch.lower.places import OwnPlaces, RingSlots, slabs
 from tilestitch.lower.sums import SUM_BYTES, sums_of
 from tilestitch.lower.turns import turns_of_kernel, wave_cycles
 from tilestitch.lower.waves import Needs, Step, steps_of_cores
@@ -39,7 +40,7 @@ def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, 
     """
     lowering = _KernelLowering(builder, graph, kernel, ddr, around)
     lowering.run()
-    return lowering.places.demand
+    return lowering.passing.with_room(lowering.places.demand)
 
 
 SPREAD_BYTES = 2048  # what comes and goes between the parts of a reduction does so in pieces of at least this size
@@ -122,6 +123,10 @@ class _KernelLowering:
         operands = sorted(self.shape.operands, key=lambda operand: operand.tensor in self.sources)
         ahead = [operand for operand in operands if self.sums is None or operand.from_the_start]
         self.loaded = [(operand, self._changes(operand, loads)) for operand in ahead]
+        self.passing = Passing()
+        if kernel.tiling.halves is not None:
+            for operand, changes in self.loaded:
+                self.passing.expect(operand, [[one.region for one in wave if one.buffer is None] for wave in changes])
 
     def _changes(self, operand: Operand, loads: Mapping[int, Sequence[Needs]]) -> list[list[_Change]]:
         """Wave by wave, which cores need another region of an operand than before, and where it lies already."""
@@ -270,8 +275,12 @@ class _KernelLowering:
             return
         if operand in self.places.staging:
             slots = self.places.staging[operand]
-            staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(part), tensor.name, part)
-            self._copy(tensor, part, source, (staged,), EngineKind.DMA_IN, None)
+            staged = self.passing.staged(operand, part)
+            if staged is None:
+                staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(part), tensor.name, part)
+                self._copy(tensor, part, source, (staged,), EngineKind.DMA_IN, None)
+                if isinstance(slots, RingSlots):
+                    self.passing.passes(operand, part, staged, slots.size_bytes)
             source = staged
         if operand.level is Level.GB:
             self._copy(tensor, part, source, targets, EngineKind.DMA_IN, None)

@@ -203,15 +203,28 @@ def _share(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect
 ONE_TRANSFER_BYTES = 32768  # a constant of at most this size is small
 
 
+def is_small_table(graph: Graph, table: str) -> bool:
+    """Whether the rows that all operators pick of a tensor take at least as many bytes as the whole of it."""
+    rows = sum(
+        graph.tensors[op.writes[0].tensor].size_bytes
+        for op in graph.consumers.get(table, ())
+        if any(read.tensor == table and read.indirect_axis is not None for read in op.reads)
+    )
+    return rows >= graph.tensors[table].size_bytes
+
+
 def _bring(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect: set[str], known: KernelBoxes) -> None:
-    """What tasks read of constants and inputs that are to come once: the first of them brings it for the others."""
+    """What tasks read of constants and inputs that are to come once: the first of them brings it for the others.
+
+    What rows are picked from comes where they may be picked of GB, and it is no more than these rows.
+    """
     first: dict[str, Facts] = {}
-    outside = {*graph.constants, *graph.inputs} - indirect
+    outside = {*graph.constants, *graph.inputs}
     for number, (task, facts) in enumerate(zip(tasks, found, strict=True)):
         if task.once not in (Once.SMALL, Once.ALL) or task.block is not None:
             continue
         for name, region in known.given(facts.operators, facts.box):
-            if name not in outside:
+            if name not in outside or (name in indirect and not (task.picks and is_small_table(graph, name))):
                 continue
             if task.once is Once.SMALL and graph.tensors[name].size_bytes > ONE_TRANSFER_BYTES:
                 continue

@@ -1,6 +1,6 @@
 """Choose how one kernel is cut: splits over cores, tiles, loop order, parts of the reduction, what stays in GB."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from tilestitch.kernels.shape import KernelShape, kernel_shape
 from tilestitch.kernels.surroundings import NOWHERE, Room, Surroundings
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run
+from tilestitch.schedule.halves import with_halves
 from tilestitch.schedule.mapped import mapped_kernel
 from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found
 from tilestitch.schedule.searches import Searches
@@ -64,6 +65,7 @@ class _Searched:
     cuts: Cuts
     found: Found
     copied: int  # operands on chip that some core cannot read where they lie
+    direct: frozenset[str]  # tensors on chip that all cores can
     place: Place
 
 
@@ -172,10 +174,38 @@ def tile_in_rooms(
         launches=launches,
     )
     if all(core.array is None and core.inside is None for core in machine.cores):
+        if rule.first_cycles or rule.last_cycles:
+            kept = kept_bytes(shape, shapes.nest(operators, one.cores[0]), around, one.splits, tiling.steps)
+            asked = _in_halves(shape, tiling, around, one.direct, rule, machine, kept, tested[kept])
+            kernel = replace(kernel, tiling=asked)
         rows = tuple((size_bytes, found.tolist()) for size_bytes, found in tested.items())
         return kernel, Rooms(around.results, rows)
     kept = kept_bytes(shape, shapes.nest(operators, one.cores[0]), around, one.splits, tiling.steps)
     return mapped_kernel(shape, machine, kernel, around, kept) or kernel, None
+
+
+def _in_halves(
+    shape: KernelShape,
+    tiling: Tiling,
+    around: Surroundings,
+    direct: Collection[str],
+    rule: TileRule,
+    machine: Accelerator,
+    kept: int,
+    tested: np.ndarray,
+) -> Tiling:
+    """With tiles in halves, where there is room for them in GB; adds to what was `tested`."""
+    halved, need = with_halves(shape, tiling, rule, around, direct)
+    memory = machine.memory(Level.GB)
+    if memory is None or not need:
+        return halved
+    room = around.rooms.get(Level.GB, Room(memory.size_bytes)).left(kept if around.results is Level.GB else 0)
+    level = LEVELS.index(Level.GB)
+    if need > room:
+        tested[level, 1] = min(tested[level, 1], need)
+        return tiling
+    tested[level, 0] = max(tested[level, 0], need)
+    return halved
 
 
 def _near(cycles: np.ndarray, number: np.ndarray, least: int) -> np.ndarray:
@@ -253,7 +283,8 @@ def _fitting(
             )
             if len(result.figures):
                 copied = sum(not origin.direct for origin in origins.values())
-                found.append(_Searched(cores, shape, splits, cuts, result, copied, place))
+                direct = frozenset(operand.tensor for operand, origin in origins.items() if origin.direct)
+                found.append(_Searched(cores, shape, splits, cuts, result, copied, direct, place))
             elif result.level >= 0:
                 misfit = misfit_text(machine, result.level, result.need, place.rooms)
     return found, misfit or "another division among the cores"

@@ -349,4 +349,18 @@ LOWER = (
         "            if parts.vector is not None:\n",
         ("test_array_chip",),
     ),
+    Mutant(
+        "what tiles in halves need again may leave the ring too early",
+        "lower/passing.py",
+        "self._reach_bytes + self._largest_bytes",
+        "self._largest_bytes",
+        ("test_halves::test_the_ring_is_large_enough_for_what_is_needed_again",),
+    ),
+    Mutant(
+        "weights come twice for tiles in halves",
+        "lower/passing.py",
+        "if (operand, region) not in self._staged:",
+        "if True:",
+        ("test_halves::test_weights_come_once_for_both_halves",),
+    ),
 )

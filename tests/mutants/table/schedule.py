@@ -137,4 +137,11 @@ SCHEDULE = (
         "if order)",
         ("test_homes::test_a_result_takes_no_place_in_a_core_that_cannot_make_it",),
     ),
+    Mutant(
+        "tiles are in halves whose operands need more room then",
+        "schedule/halves.py",
+        "dim in moving and name not in direct",
+        "False",
+        ("test_halves::test_what_cores_do_not_read_where_it_lies_is_not_halved",),
+    ),
 )

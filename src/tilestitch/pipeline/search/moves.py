@@ -14,9 +14,11 @@ from tilestitch.pipeline.search.borders import borders
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.columns import columns
 from tilestitch.pipeline.search.fusing import fuse, unfuse
+from tilestitch.pipeline.search.halving import halves
 from tilestitch.pipeline.search.parting import part
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
+from tilestitch.schedule.tasks import is_small_table
 
 SPLITS = 6  # places at which a sub-graph is divided, the narrowest
 TILE_RULES = (
@@ -96,14 +98,24 @@ def tiles(scene: Scene) -> Iterator[Candidate]:
 
 
 def bring(scene: Scene) -> Iterator[Candidate]:
-    """Constants and inputs brought once or part by part; rows picked in GB, where a kernel makes what they are of."""
+    """Constants and inputs brought once or part by part; rows picked in GB, where what they are of can be there."""
     graph, candidate = scene.graph, scene.candidate
-    picked = {read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
-    if picked & set(graph.producers):
+    picking = {op.name: read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
+    if set(picking.values()) & set(graph.producers):
         yield replace(candidate, picks=not candidate.picks)
-    for sinks in (candidate.sinks, *_alike(scene)):
-        found = (with_rules(candidate, sinks, once=once) for once in (Once.SMALL, Once.ALL, Once.NONE))
-        yield from (one for one in found if one != candidate)
+    yield from _brought(candidate, candidate.sinks)
+    small = {name for name, table in picking.items() if table not in graph.producers and is_small_table(graph, table)}
+    if small and not candidate.picks:
+        sinks = [kernel[-1] for kernel in candidate.kernels if small & set(kernel)]
+        yield replace(with_rules(candidate, sinks, once=Once.SMALL), picks=True)
+    for sinks in _alike(scene):
+        yield from _brought(candidate, sinks)
+
+
+def _brought(candidate: Candidate, sinks: Sequence[str]) -> Iterator[Candidate]:
+    """With constants and inputs that some kernels read brought otherwise."""
+    found = (with_rules(candidate, sinks, once=once) for once in (Once.SMALL, Once.ALL, Once.NONE))
+    yield from (one for one in found if one != candidate)
 
 
 def _alike(scene: Scene) -> list[list[str]]:
@@ -145,11 +157,13 @@ def with_rules(
     scope: Level | None = None,
     once: Once | None = None,
 ) -> Candidate:
-    """The candidate with something else asked of kernels that end with some operators."""
+    """The candidate with something else asked of kernels that end with some operators; what is in halves stays so."""
     rules = {one.sink: one for one in candidate.rules}
     for sink in sinks:
         rule = rules.get(sink, KernelRule(sink))
-        rules[sink] = replace(rule, tiles=tiles or rule.tiles, scope=scope or rule.scope, once=once or rule.once)
+        now = rule.tiles
+        asked = replace(tiles or now, first_cycles=now.first_cycles, last_cycles=now.last_cycles)
+        rules[sink] = replace(rule, tiles=asked, scope=scope or rule.scope, once=once or rule.once)
     kept = [rules[kernel[-1]] for kernel in candidate.kernels if kernel[-1] in rules]
     return replace(candidate, rules=tuple(one for one in kept if one != KernelRule(one.sink)))
 
@@ -208,6 +222,7 @@ def batches(scene: Scene) -> Iterator[Candidate]:
 MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "park": park,
     "tiles": tiles,
+    "halves": halves,
     "pieces": pieces,
     "split": split,
     "borders": borders,

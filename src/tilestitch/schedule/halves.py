@@ -1,0 +1,82 @@
+"""Tiles at the ends of a kernel in two halves, so that it overlaps with the vector work before and behind it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from tilestitch.base.units import aligned, ceil_div
+from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.graph import DimKind
+from tilestitch.ir.region import Region
+from tilestitch.ir.schedule import Halves, Tiling
+from tilestitch.ir.tile_rule import TileRule
+from tilestitch.ir.tiles import is_one_box, largest_piece, operator_boxes, tiles_of
+from tilestitch.kernels.shape import KernelShape
+from tilestitch.kernels.surroundings import Surroundings
+
+IN_GB = 3  # of what passes GB once for both halves of its tiles: as many times more room than for one tile beside it
+
+
+def with_halves(
+    shape: KernelShape, tiling: Tiling, rule: TileRule, around: Surroundings, direct: Collection[str]
+) -> tuple[Tiling, int]:
+    """A tiling with as many tiles in halves as a rule asks for, and what these need of GB.
+
+    The rows are halved: the outermost dim along which the anchor's second operand stays the same. What that operand
+    has for tiles in halves comes to GB once. As it was where no dim can be halved, or where what moves along it is not
+    among the tensors that cores read where they lie: halves of others would come one after another, again and again.
+    """
+    box = around.iterations(shape.sink)
+    piece = largest_piece(box.extents, tiling.steps, tiling.splits)
+    dim = _rows(shape, tiling, piece)
+    if dim is None or any(dim in moving and name not in direct for name, moving in shape.movers.items()):
+        return tiling, 0
+    region = Region.whole(piece)
+    tiles = len(tiles_of(region, tiling))
+    cycles = _tile_cycles(shape, tiling, box)
+    first, last = (min(tiles, ceil_div(2 * wanted, cycles)) for wanted in (rule.first_cycles, rule.last_cycles))
+    if first + last >= tiles:
+        first, last = tiles, 0
+    halved = replace(tiling, halves=Halves(dim, first, last))
+    if tiles_of(region, halved) == tiles_of(region, tiling):
+        return tiling, 0
+    second = None if shape.anchor is None else shape.anchor.reads[1].tensor
+    passes = second is not None and second not in around.sources and Level.WEIGHTS in shape.core.levels
+    return halved, _second_bytes(shape, tiling, box) * (max(first, last) + IN_GB) if passes else 0
+
+
+def _rows(shape: KernelShape, tiling: Tiling, piece: Sequence[int]) -> int | None:
+    """The dim that is halved; None where there is none."""
+    sink = shape.sink
+    second = () if shape.anchor is None else shape.movers.get(shape.anchor.reads[1].tensor, ())
+    for dim, extent in enumerate(piece):
+        if sink.dims[dim].kind is not DimKind.PARALLEL or dim in second or extent < 2 * tiling.steps[dim]:
+            continue
+        half = [min(one, extent // 2) if at == dim else one for at, one in enumerate(tiling.tile)]
+        return dim if is_one_box(sink, half) else None
+    return None
+
+
+def _tile_cycles(shape: KernelShape, tiling: Tiling, box: Region) -> int:
+    """Of the busier unit on a tile."""
+    boxes = operator_boxes(shape.graph, shape.operators, _tile(tiling, box))
+    units = {True: 0, False: 0}
+    for op in shape.operators:
+        if op.kind != "gather":
+            units[op.name in shape.matrix] += shape.cycles(op, boxes[op.name].extents)
+    return max(1, *units.values())
+
+
+def _tile(tiling: Tiling, box: Region) -> Region:
+    stop = tuple(
+        start + min(tile, extent) for start, tile, extent in zip(box.start, tiling.tile, box.extents, strict=True)
+    )
+    return Region(box.start, stop)
+
+
+def _second_bytes(shape: KernelShape, tiling: Tiling, box: Region) -> int:
+    """What a tile needs of the anchor's second operand."""
+    assert shape.anchor is not None, "who has a second operand"
+    boxes = operator_boxes(shape.graph, shape.operators, _tile(tiling, box))
+    read = shape.anchor.reads[1]
+    region = shape.graph.read_region(read, boxes[shape.anchor.name])
+    return aligned(shape.graph.tensors[read.tensor].bytes_of(region))
