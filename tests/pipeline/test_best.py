@@ -162,6 +162,22 @@ def test_a_kind_of_moves_that_comes_to_nothing_rests_until_one_of_another_kind_g
     assert not line.rests("axis")
 
 
+def test_moves_of_another_candidate_begin_behind_those_that_were_looked_at():
+    """And from the first one on, where these were all there are; each comes once."""
+    evaluator, scene = scene_of("resnet18")
+    one = evaluator.evaluate(scene.candidate)
+    assert one is not None
+    line = search.Line([one])
+    every = list(MOVES["tiles"](scene))
+    assert list(islice(line.opened(scene)["tiles"], 3)) == every[:3]
+    assert list(line.opened(scene)["tiles"]) == [*every[3:], *every[:3]]
+    line.looked["tiles"] = len(every) + 1
+    assert list(islice(line.opened(scene)["tiles"], 3)) == every[:3]
+    assert "divide" not in line.opened(scene)
+    line.widen(("divide",))
+    assert next(line.opened(scene)["divide"]) == next(MOVES["divide"](scene))
+
+
 def test_a_candidate_that_is_slow_by_estimate_is_not_simulated():
     """Unless it is asked for with another limit; then it takes the cycles of its full compilation."""
     evaluator, scene = scene_of("resnet18")

@@ -10,6 +10,7 @@ Nothing depends on a clock or on chance.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from tilestitch.base.units import counted
 from tilestitch.hardware.accelerator import Accelerator
@@ -37,7 +38,7 @@ FAR = 1.5  # a schedule that is slower than the fastest by this factor is not ch
 TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
 FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else changes makes other orders better
 FINISHING = ("binding", "order")
-LAST = ("binding",)  # of these, those that are tried there alone: `rules` has most of it
+LATER = ("binding", "divide")  # what is tried of the last beginning: it seldom decides which one is the best
 UNFIT = 4  # so many candidates that do not fit, were known or are slow by estimate count as one that was simulated
 BARREN = 10  # after so many of a kind that were not simulated, one behind the other, it rests until another gains
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
@@ -86,11 +87,12 @@ class Line:
     """A beginning, and what the moves made of it."""
 
     found: list[Evaluated]
-    kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in LAST)
+    kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in LATER)
     open: dict[int, dict[str, Iterator[Candidate]]] = field(default_factory=dict)  # moves left, by place among these
     # What the next move of a kind may gain: the mean of what they took away, the latest counting most.
     promise: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MOVES, EXPECTED_GAIN))
     barren: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MOVES, 0))  # not simulated, one after another
+    looked: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MOVES, 0))  # how far, among those of a kind
 
     def learn(self, kind: str, gain: float | None) -> None:
         """Note what a move took away; None where it was not simulated."""
@@ -101,9 +103,33 @@ class Line:
         else:
             self.barren[kind] = self.barren[kind] + 1 if gain is None else 0
 
+    def opened(self, scene: Scene) -> dict[str, Iterator[Candidate]]:
+        """The moves of a candidate by kind, from behind those that were looked at last; these come at the end.
+
+        Candidates that follow one another have much the same moves, and what comes first had just failed.
+        """
+        return {kind: self._further(kind, MOVES[kind](scene)) for kind in self.kinds}
+
+    def _further(self, kind: str, moves: Iterator[Candidate]) -> Iterator[Candidate]:
+        passed = list(islice(moves, self.looked[kind]))
+        if len(passed) < self.looked[kind]:
+            self.looked[kind] = 0
+        for one in moves:
+            self.looked[kind] += 1
+            yield one
+        self.looked[kind] = 0
+        for one in passed:
+            self.looked[kind] += 1
+            yield one
+
     def rests(self, kind: str) -> bool:
         """Whether the latest moves of a kind all came to nothing that was worth a simulation."""
         return self.barren[kind] >= BARREN
+
+    def widen(self, kinds: Sequence[str]) -> None:
+        """Try moves of more kinds from now on, also of what was found before."""
+        self.kinds = (*self.kinds, *kinds)
+        self.open.clear()
 
     @property
     def fastest(self) -> Evaluated:
@@ -286,6 +312,7 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
             _try_moves(request, state, spending, (), until, line)
         ranked = sorted(range(len(state.lines)), key=lambda at: (state.lines[at].fastest.latency_cycles, at))
         state.lines = [state.lines[at] for at in ranked[: (len(ranked) + 1) // 2]]
+    state.lines[0].widen(LATER)
     _try_moves(request, state, spending, batches, 1.0 - FINISH, state.lines[0])
     _try_moves(request, state, spending, (), 1.0, Line([state.best], FINISHING))
     _try_moves(request, state, spending, batches, 1.0, state.lines[0])
@@ -337,7 +364,7 @@ def _next(
         if at not in line.open:
             graph = evaluator.graph(one.candidate)
             scene = Scene(one.candidate, graph, request.machine, one.lost_cycles, batches)
-            line.open[at] = {kind: MOVES[kind](scene) for kind in line.kinds}
+            line.open[at] = line.opened(scene)
         left = line.open[at]
         while left:
             kind = max(left, key=line.promise.__getitem__)  # the first of equals

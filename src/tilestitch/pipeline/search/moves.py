@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
-from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, Once, TileRoom, TileRule
 from tilestitch.pipeline.search.banding import band
 from tilestitch.pipeline.search.borders import borders
@@ -18,13 +19,15 @@ from tilestitch.pipeline.search.halving import halves
 from tilestitch.pipeline.search.parting import part
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
+from tilestitch.schedule.splits import possible_splits
 from tilestitch.schedule.tasks import is_small_table
 
 SPLITS = 6  # places at which a sub-graph is divided, the narrowest
+WHOLE_ROOM = TileRule(columns=True, room=TileRoom.WHOLE, parts=True)
 TILE_RULES = (
     TileRule(columns=True),
     TileRule(columns=True, room=TileRoom.WHOLE),
-    TileRule(columns=True, room=TileRoom.WHOLE, parts=True),
+    WHOLE_ROOM,
     TileRule(room=TileRoom.BETTER),
     TileRule(least=2),
     TileRule(columns=True, least=2),
@@ -103,19 +106,55 @@ def bring(scene: Scene) -> Iterator[Candidate]:
     picking = {op.name: read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
     if set(picking.values()) & set(graph.producers):
         yield replace(candidate, picks=not candidate.picks)
-    yield from _brought(candidate, candidate.sinks)
+    again = _brought_again(scene)
+    alike = sorted(_alike(scene), key=lambda sinks: -sum(map(again.__getitem__, sinks)))
+    all_once = {one.sink for one in candidate.rules if one.once is Once.ALL}
+    others = tuple(sink for sink in candidate.sinks if sink not in all_once)
+    several: list[Sequence[str]] = [sinks for sinks in alike if any(map(again.__getitem__, sinks))]
+    # As a whole they come far ahead, so that tiles need not be small for the next ones to come.
+    asked: list[tuple[Sequence[str], Once, TileRule | None]] = [(sinks, Once.ALL, None) for sinks in several[:1]]
+    asked += [(others, Once.KERNEL, WHOLE_ROOM), (others, Once.KERNEL, None), (others, Once.SMALL, None)]
+    asked += [(candidate.sinks, once, None) for once in (Once.ALL, Once.NONE)]
+    yield from _brought(candidate, asked)
     small = {name for name, table in picking.items() if table not in graph.producers and is_small_table(graph, table)}
     if small and not candidate.picks:
         sinks = [kernel[-1] for kernel in candidate.kernels if small & set(kernel)]
         yield replace(with_rules(candidate, sinks, once=Once.SMALL), picks=True)
-    for sinks in _alike(scene):
-        yield from _brought(candidate, sinks)
+    ways = (Once.ALL, Once.KERNEL, Once.SMALL, Once.NONE)
+    yield from _brought(candidate, [(sinks, once, None) for sinks in alike for once in ways])
 
 
-def _brought(candidate: Candidate, sinks: Sequence[str]) -> Iterator[Candidate]:
-    """With constants and inputs that some kernels read brought otherwise."""
-    found = (with_rules(candidate, sinks, once=once) for once in (Once.SMALL, Once.ALL, Once.NONE))
+def _brought(candidate: Candidate, asked: Sequence[tuple[Sequence[str], Once, TileRule | None]]) -> Iterator[Candidate]:
+    """With constants and inputs that some kernels read brought otherwise, and other tiles where that is said."""
+    found = (with_rules(candidate, sinks, once=once, tiles=tiles) for sinks, once, tiles in asked)
     yield from (one for one in found if one != candidate)
+
+
+def _brought_again(scene: Scene) -> dict[str, int]:
+    """By the last operator of a kernel: bytes of constants that come again for every piece but the first."""
+    graph, candidate = scene.graph, scene.candidate
+    pieces_of = {name: cut.pieces for cut in candidate.cuts for name in cut.operators}
+    kept = {one.sink for one in candidate.rules if one.once is Once.ALL}
+    found = {}
+    for kernel in candidate.kernels:
+        names = {name for op in kernel for name in graph.by_name[op].inputs if name in graph.constants}
+        once_bytes = 0 if kernel[-1] in kept else sum(graph.tensors[name].size_bytes for name in names)
+        found[kernel[-1]] = (pieces_of[kernel[-1]] - 1) * once_bytes
+    return found
+
+
+def divide(scene: Scene) -> Iterator[Candidate]:
+    """Kernels that are alike divided among all cores along other dims, along few first, or as the estimate says."""
+    graph, candidate, cores = scene.graph, scene.candidate, len(scene.machine.cores)
+    asked = {one.sink: one.splits for one in candidate.rules}
+    for sinks in _alike(scene):
+        dims = graph.by_name[sinks[0]].dims
+        ways = possible_splits(tuple(dim.extent if dim.kind is DimKind.PARALLEL else 1 for dim in dims), cores)
+        most = max(map(prod, ways))
+        used = [splits for splits in ways if prod(splits) == most]
+        for splits in (*sorted(used, key=lambda splits: sum(one > 1 for one in splits)), ()):
+            if splits != asked.get(sinks[0], ()):
+                yield with_rules(candidate, sinks, splits=splits)
 
 
 def _alike(scene: Scene) -> list[list[str]]:
@@ -156,6 +195,7 @@ def with_rules(
     tiles: TileRule | None = None,
     scope: Level | None = None,
     once: Once | None = None,
+    splits: tuple[int, ...] | None = None,
 ) -> Candidate:
     """The candidate with something else asked of kernels that end with some operators; what is in halves stays so."""
     rules = {one.sink: one for one in candidate.rules}
@@ -163,7 +203,8 @@ def with_rules(
         rule = rules.get(sink, KernelRule(sink))
         now = rule.tiles
         asked = replace(tiles or now, first_cycles=now.first_cycles, last_cycles=now.last_cycles)
-        rules[sink] = replace(rule, tiles=asked, scope=scope or rule.scope, once=once or rule.once)
+        rule = replace(rule, tiles=asked, scope=scope or rule.scope, once=once or rule.once)
+        rules[sink] = replace(rule, splits=rule.splits if splits is None else splits)
     kept = [rules[kernel[-1]] for kernel in candidate.kernels if kernel[-1] in rules]
     return replace(candidate, rules=tuple(one for one in kept if one != KernelRule(one.sink)))
 
@@ -229,6 +270,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "fuse": fuse,
     "columns": columns,
     "bring": bring,
+    "divide": divide,
     "part": part,
     "merge": merge,
     "axis": axes,
