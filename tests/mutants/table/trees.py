@@ -71,6 +71,13 @@ TREES = (
         ("test_fused_windows::test_what_lies_outside_of_windows_is_bounded_by_what_it_costs_there",),
     ),
     Mutant(
+        "what a choice costs outside of the units is that of choices that divide their loops",
+        "mapping/fused/outer.py",
+        "for loop, factor in spread.items() if factor != 1)",
+        "for loop, factor in spread.items() if factor.denominator == 1 and factor != 1)",
+        ("test_fused_outer::test_the_least_is_that_of_all_tiles_whatever_is_spread",),
+    ),
+    Mutant(
         "operands that share a memory each have all of it",
         "mapping/tree/labels.py",
         "        if taken[component] > problem.limit[component]:\n",

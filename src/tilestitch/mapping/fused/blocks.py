@@ -7,7 +7,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.mapping.fused.laid import Laid, least_outer
+from tilestitch.mapping.fused.laid import Laid
+from tilestitch.mapping.fused.outer import Outer
 from tilestitch.mapping.fused.outside import Outside
 from tilestitch.mapping.fused.shapes import Group
 from tilestitch.mapping.fused.sweep import Field, order_of_states, radix
@@ -176,7 +177,8 @@ def outside_of(group: Group, block: Block, number: int, base: tuple[int, ...], t
         for port, found in enumerate(cycles):
             assert block.timing is not None
             found.append(block.timing.least[port, rows, 0][:, here].min(axis=1) if is_there else never)
-    return Outside(tuple(fj), tuple(map(tuple, cycles)), least_outer(one, times, fj))
+    least = Outer(group.sums, times, group.parts(number, base), fj).least_fj(one.tables.placed)
+    return Outside(tuple(fj), tuple(map(tuple, cycles)), least)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

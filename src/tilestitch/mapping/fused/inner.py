@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import DoesNotFit, TooLarge
-from tilestitch.mapping.fused.chain import at_home, is_shared_by_all
-from tilestitch.mapping.fused.laid import Laid, Rooms, all_times, field_of, laid, least_outer
+from tilestitch.mapping.fused.chain import at_home
+from tilestitch.mapping.fused.laid import Laid, Rooms, all_times, field_of, laid
+from tilestitch.mapping.fused.outer import Outer, first_shared
 from tilestitch.mapping.fused.outside import Outside
 from tilestitch.mapping.fused.sweep import Field, radix, sweep
 from tilestitch.mapping.fused.ways import Ways, merged
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices, SpatialSpace, choices_of
+from tilestitch.mapping.tree.crossings import operands_on_tree
 from tilestitch.mapping.tree.floor import least_of_all
 from tilestitch.mapping.tree.labels import Trail
 from tilestitch.mapping.tree.lattice import Lattice, lattice_of
@@ -123,13 +125,10 @@ class InnerSearch:
         placed = self.bare
         if self.outside is None:
             return placed
-        for number in range(len(placed.operands)):
-            memories = self.bare.chain(number)[:-1]
-            inner = len(memories)
-            while inner > 0 and is_shared_by_all(self.bare.tree, memories[inner - 1]):
-                inner -= 1
-            if inner < len(memories):
-                placed = at_home(placed, number, memories[inner])
+        for operand in operands_on_tree(self.bare):
+            inner = first_shared(operand)
+            if inner < len(operand.memories) - 1:
+                placed = at_home(placed, operand.number, operand.memories[inner])
         return placed
 
     def _prepare(self) -> None:
@@ -161,13 +160,13 @@ class InnerSearch:
             return np.zeros(len(steps), np.int64)
         different, first, back = np.unique(steps, axis=0, return_index=True, return_inverse=True)
         is_even = (np.array(self.bare.nest.extents, np.int64) % different == 0).all(axis=1)
-        least = [
-            self.outside.least_fj
-            if even
-            else least_outer(laid(self.placement(number), self.sums, self.parts), self.times, self.outside.fj)
-            for even, number in zip(is_even.tolist(), first.tolist(), strict=True)
-        ]
-        return np.array(least, np.int64)[back.reshape(-1)]
+        outer = Outer(self.sums, self.times, self.parts, self.outside.fj)
+        least = np.full(len(different), self.outside.least_fj)
+        if self._choices is not None:
+            least[~is_even] = outer.least_of_each(self.bare, self._choices[first[~is_even]])
+        elif not is_even.all():
+            least[:] = outer.least_fj(self.bare)
+        return least[back.reshape(-1)]
 
     def _in_all(self, once: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of every choice what all of its runs cost, of what one does."""

@@ -10,7 +10,7 @@ from tilestitch.mapping.fused.chain import is_shared_by_all
 from tilestitch.mapping.fused.outside import Outside, least_togo
 from tilestitch.mapping.fused.sweep import Field, order_of_states
 from tilestitch.mapping.tree import labels
-from tilestitch.mapping.tree.crossings import operands_on_tree
+from tilestitch.mapping.tree.crossings import Tiles, operands_on_tree
 from tilestitch.mapping.tree.lattice import Lattice
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import FEMTO, Cut, Sums, Tables, tables_of
@@ -54,19 +54,22 @@ def laid(placed: PlacedNest, sums: Sums, parts: frozenset[int] = frozenset()) ->
     """
     tables = tables_of(placed, sums)
     if parts:
-        tables = replace(tables, cuts=tuple(tuple(_doubled(cut, tables, parts) for cut in one) for one in tables.cuts))
+        tiles = tables.lattice.tiles()
+        tables = replace(
+            tables, cuts=tuple(tuple(doubled(cut, placed, tiles, parts) for cut in one) for one in tables.cuts)
+        )
     operands = tuple(number for number, array in enumerate(placed.operands) if array.element_bits)
     cuts = tuple(tables.cuts[number][:-1] for number in operands)
     return Laid(tables, operands, cuts, tuple(_first_shared(placed, one) for one in cuts))
 
 
-def _doubled(cut: Cut, tables: Tables, parts: frozenset[int]) -> Cut:
-    placed = tables.placed
+def doubled(cut: Cut, placed: PlacedNest, tiles: Tiles, parts: frozenset[int]) -> Cut:
+    """A cut of one part of several along some loops, at tiles of which the last is whole."""
     memory = None if cut.memory is None else placed.tree.memories[cut.memory]
     moved = placed.operands[cut.operand].indexed_by & parts
     if memory is None or cut.crossing is None or memory.buffers != 2 or memory.bank_bits or not moved:
         return cut
-    held = operands_on_tree(placed)[cut.operand].held(cut.crossing - 1, tables.lattice.tiles())
+    held = operands_on_tree(placed)[cut.operand].held(cut.crossing - 1, tiles)
     whole = held >= held[-1]
     room = np.where(whole, 2 * cut.room_bits, cut.room_bits)
     return replace(cut, room_bits=room, cost_fj=np.where(room <= memory.size_bits, cut.cost_fj, labels.NEVER))
@@ -116,16 +119,6 @@ def field_of(one: Laid, rooms: Rooms, times: int = 1, outside: Outside | None = 
         shape=np.array(shape, np.int64),
         order=order_of_states(first.tolist()),
     )
-
-
-def least_outer(one: Laid, times: int, outside: Sequence[NDArray[np.int64]]) -> int:
-    """What the cuts in memories that all units share cost at least in all windows, in these or outside of them."""
-    total = 0
-    for cuts, inner, beyond in zip(one.cuts, one.outer, outside, strict=True):
-        if inner < len(cuts):
-            costs = [all_times(cut.cost_fj, times) for cut in cuts[inner:]]
-            total += int(least_togo(cuts[inner:], costs, one.lattice.shape, beyond)[0].min())
-    return min(total, labels.NEVER)
 
 
 def all_times(cost: NDArray[np.int64], times: int) -> NDArray[np.int64]:

@@ -71,15 +71,23 @@ def tables_of(placed: PlacedNest, sums: Sums) -> Tables:
             one = np.ones((1, len(placed.steps)), np.int64)
             from_units = bool(operand.is_partial(0, one)[0])
             fixed = int(femtojoules(operand, 0, one)[0])
-            made = [_write_cut(operand, level, tiles, sums) for level in range(len(operand.memories))]
-        else:
-            made = [cut for level in range(-1, len(operand.memories)) for cut in _read_cuts(operand, level, tiles)]
-        cuts.append(tuple(_limited(cut, placed, tiles) for cut in made) if placed.limits else tuple(made))
+        levels = range(0 if operand.is_write else -1, len(operand.memories))
+        cuts.append(cuts_of(operand, tiles, sums, levels))
     allowed = in_order(placed, tiles)
     if placed.order:
         cuts = [tuple(replace(cut, cost_fj=np.where(allowed, cut.cost_fj, NEVER)) for cut in one) for one in cuts]
     places = _places(placed, len(tiles))
     return Tables(placed, lattice, tuple(cuts), from_units, fixed, places, allowed)
+
+
+def cuts_of(operand: OperandOnTree, tiles: Tiles, sums: Sums, levels: range) -> tuple[Cut, ...]:
+    """The cuts of an operand in some of its memories, -1 for the units, at tiles of which the last is whole."""
+    if operand.is_write:
+        made = [_write_cut(operand, level, tiles, sums) for level in levels]
+    else:
+        made = [cut for level in levels for cut in _read_cuts(operand, level, tiles)]
+    placed = operand.placed
+    return tuple(_limited(cut, placed, tiles) for cut in made) if placed.limits else tuple(made)
 
 
 def _places(placed: PlacedNest, points: int) -> tuple[Cut, ...]:
