@@ -212,9 +212,13 @@ class Windows:
                     continue
                 energy, rooms, top = self.counted(number, at, home, own, (*ends, most))
                 if energy < inf:
-                    key = (tuple(rooms), top if kind else 0)
+                    key = (tuple(rooms), top if kind else 0, kind, *self.beside(number, at, home, own, ends))
                     found[key] = min(energy, found.get(key, inf))
-            yield [(energy, *key, kind) for key, energy in found.items()]
+            yield [(energy, *key) for key, energy in found.items()]
+
+    def beside(self, number, at, home, own, ends):
+        """What else is to be known of a place of one operand."""
+        return ()
 
     def order(self, number, own):
         """The loops of an operator from the innermost, with those over windows marked."""

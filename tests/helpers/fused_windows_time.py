@@ -78,7 +78,7 @@ class TimedWindows(Windows):
         kept = {}
         limits = {memory.name: memory.size_bits for memory in self.chain.tree.memories}
         for own in self.own_orders(number):
-            for chosen in itertools.product(*self.timed_places(number, own)):
+            for chosen in itertools.product(*self.places(number, own)):
                 alone = Counter()
                 for memory, bits, _ in (one for item in chosen for one in item[1]):
                     alone[memory] += bits
@@ -92,26 +92,9 @@ class TimedWindows(Windows):
         fixed = self.units_pj(number)
         return [(energy + fixed, *key) for key, energy in sorted(kept.items(), key=lambda item: item[1])]
 
-    def timed_places(self, number, own):
-        """As `places`, with what crosses at each place."""
-        placed = self.chain.operators[number]
-        every = {axis.name for axis in self.chain.tree.axes}
-        for at in range(len(placed.operands)):
-            is_read = number > 0 and at == self.chain.links[number - 1].read
-            is_written = number < len(self.homes) and at == len(placed.nest.reads)
-            home = self.homes[number - 1] if is_read else self.homes[number] if is_written else None
-            kind = "read" if is_read else "written" if is_written else ""
-            levels = self.operand(number, at, home, placed.nest.extents).chain
-            most = len(own) + (0 if kind else self.depth)
-            found = {}
-            for ends in itertools.combinations_with_replacement(range(most + 1), len(levels) - 1):
-                if any(set(level.serves) != every and end > len(own) for level, end in zip(levels, ends, strict=False)):
-                    continue
-                energy, rooms, top = self.counted(number, at, home, own, (*ends, most))
-                if energy < inf:
-                    key = (tuple(rooms), top if kind else 0, kind, self.crossings(number, at, home, own, ends))
-                    found[key] = min(energy, found.get(key, inf))
-            yield [(energy, *key) for key, energy in found.items()]
+    def beside(self, number, at, home, own, ends):
+        """What crosses there."""
+        return (self.crossings(number, at, home, own, ends),)
 
     def crossings(self, number, at, home, own, ends):
         """The operand in a visit and its crossings there; those outside with depth and cycles in, out, and of stops."""

@@ -25,7 +25,7 @@ from tilestitch.pipeline.search.candidate import NAME, Candidate, candidate_of, 
 from tilestitch.pipeline.search.columns import with_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator
 from tilestitch.pipeline.search.fusing import with_attention
-from tilestitch.pipeline.search.moves import MOVES, with_rules
+from tilestitch.pipeline.search.moves import MOVES, WHOLE_ROOM, with_rules
 from tilestitch.pipeline.search.parting import with_factors_folded
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.search.streaming import streamed
@@ -43,7 +43,6 @@ UNFIT = 4  # so many candidates that do not fit, were known or are slow by estim
 BARREN = 10  # after so many of a kind that were not simulated, one behind the other, it rests until another gains
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
 LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
-PARTS = replace(LARGE, parts=True)
 PLAIN = strategy_named("astitch")  # whose partition is begun with where no strategy has a schedule
 LATEST = 0.5  # how much the latest move of a kind counts for what the next one may gain
 
@@ -299,7 +298,7 @@ def with_fused_attention(begin: Candidate, graph: Graph, machine: Accelerator) -
     uncut = fused.uncut(graph)
     found = [like for one in (fused, uncut) for like in (one, with_rules(one, one.sinks, tiles=LARGE))]
     wide = with_columns(uncut, graph, machine)
-    return found if wide is uncut else [*found, with_rules(wide, wide.sinks, tiles=PARTS)]
+    return found if wide is uncut else [*found, with_rules(wide, wide.sinks, tiles=WHOLE_ROOM)]
 
 
 def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budget, batches: Sequence[int]) -> None:
