@@ -1,4 +1,4 @@
-"""Builds that are run in Triton's interpreter and compared with onnxruntime."""
+"""Builds that are run, on a GPU or in Triton's interpreter, and compared with onnxruntime."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import onnxruntime
 from tilestitch.commands.build.run import Built
 from tilestitch.zoo.inputs import sample_inputs
 
-INTERPRET = Path(__file__).parent / "interpret.py"
+EXECUTE = Path(__file__).parent / "execute.py"
 # Of the largest magnitude of an output. Of float32 as everywhere in Tilestitch; of float16 eight roundings (2^-11).
 TOLERANCE = {"float32": 1e-5, "float16": 8 * 2.0**-11}
 
@@ -40,11 +40,11 @@ def without_our_modules() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
 
 
-def interpreted(folders: Sequence[Path], inputs: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+def executed(folders: Sequence[Path], inputs: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
     """The outputs of builds on the same inputs."""
     for folder in folders:
         np.savez(folder / "inputs.npz", allow_pickle=False, **inputs)
-    command = [os.environ["TILESTITCH_GPU_PYTHON"], str(INTERPRET), *map(str, folders)]
+    command = [os.environ["TILESTITCH_GPU_PYTHON"], str(EXECUTE), *map(str, folders)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=without_our_modules())
     assert done.returncode == 0, done.stderr[-4000:]
     found = []
@@ -59,7 +59,7 @@ def expect_equal(tmp_path: Path, model: onnx.ModelProto, builds: Mapping[str, Bu
     inputs = sample_inputs(model, batch=batch)
     wanted = reference(model, inputs)
     folders = [written(tmp_path / name, built) for name, built in builds.items()]
-    for name, found in zip(builds, interpreted(folders, inputs), strict=True):
+    for name, found in zip(builds, executed(folders, inputs), strict=True):
         assert list(found) == list(wanted)
         for output, right in wanted.items():
             error = np.abs(found[output].astype(np.float32) - right).max() / np.abs(right).max()

@@ -5,7 +5,7 @@ import pytest
 from onnxruntime.quantization import QuantType
 
 import tilestitch
-from tests.gpu.builds import TOLERANCE, interpreted, written
+from tests.gpu.builds import TOLERANCE, executed, written
 from tests.gpu.chains import ALWAYS, chained
 from tests.helpers.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
 from tilestitch import KernelOptions
@@ -69,7 +69,7 @@ def expect_steps(tmp_path, model, strategy, again=Limits().again) -> tilestitch.
         for dtype in ("float32", "float16")
     }
     folders = [written(tmp_path / dtype, built) for dtype, built in builds.items()]
-    exact, rounded = interpreted(folders, inputs)
+    exact, rounded = executed(folders, inputs)
     graph = builds["float32"].plan.schedule.graph
     untiled = interpret(graph, inputs, wide=False)
     steps = {op.outputs[0]: op.attribute("scale", 0.0) for op in graph.operators if op.kind == "dequantize"}

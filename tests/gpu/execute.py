@@ -1,6 +1,7 @@
-"""Runs builds in Triton's interpreter: python interpret.py FOLDER..., each with inputs.npz, which gives outputs.npz.
+"""Runs builds: python execute.py FOLDER..., each with inputs.npz, which gives outputs.npz.
 
-It runs in the environment with torch and Triton, which has nothing of Tilestitch.
+On a GPU where there is one, otherwise in Triton's interpreter. It runs in the environment with torch and Triton, which
+has nothing of Tilestitch.
 """
 
 import importlib.util
@@ -8,10 +9,11 @@ import os
 import sys
 from pathlib import Path
 
-os.environ["TRITON_INTERPRET"] = "1"
-
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # before the modules import Triton
 
 if not hasattr(torch.Tensor, "untyped_storage"):  # torch 1.13, of which the interpreter of Triton 3.5 asks this
     torch.Tensor.untyped_storage = lambda tensor: tensor.storage().untyped()
@@ -27,7 +29,7 @@ def run(folder: Path) -> None:
     with np.load(folder / "inputs.npz") as arrays:
         inputs = {name: torch.from_numpy(arrays[name]) for name in arrays.files}
     outputs = network.Network().run(inputs)
-    np.savez(folder / "outputs.npz", **{name: value.numpy() for name, value in outputs.items()})
+    np.savez(folder / "outputs.npz", **{name: value.cpu().numpy() for name, value in outputs.items()})
 
 
 if __name__ == "__main__":
