@@ -38,7 +38,7 @@ if __name__ == "__main__":
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         kernel = getattr(module, row["kernel"])
-        types = dict(zip(kernel.arg_names, row["pointers"], strict=False))
+        types = dict(zip(kernel.arg_names, [*row["pointers"], "i32"], strict=False))
         signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
         # Tensors of torch begin at multiples of 16 bytes, which Triton finds out when it starts a kernel.
         aligned = {(place,): [["tt.divisibility", 16]] for place, name in enumerate(kernel.arg_names) if name in types}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from tilestitch.backends.triton.code import ORIGIN
 from tilestitch.backends.triton.index import Guard, Index, Var, of_var
 from tilestitch.backends.triton.values import Emitter
 from tilestitch.ir.graph import Access, Operator
@@ -18,12 +19,17 @@ def lanes(
 
     `start` is a variable that is a multiple of the block's size; none is 0.
     """
-    text = f"tl.arange(0, {size}){SUFFIX[of, axis]}"
+    text = numbered(size, axis, of)
     name = e.code.let(wish, f"{start} + {text}" if start else text, depth)
     guards: tuple[Guard, ...] = ()
     if count % e.sizes[size]:
         guards = (Guard(e.code.let(f"{wish}_ok", f"{name} < {count}", depth), depth),)
     return of_var(Var(name, 0, count - 1, frozenset({axis}), guards, depth))
+
+
+def numbered(size: str, axis: int, of: int = 2) -> str:
+    """The numbers of a block's lanes along one of its axes, as text."""
+    return f"({ORIGIN} + tl.arange(0, {size})){SUFFIX[of, axis]}"
 
 
 def unflattened(e: Emitter, flat: Index, op: Operator, order: Sequence[int], box: Region) -> dict[int, Index]:

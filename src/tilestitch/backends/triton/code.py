@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 WIDTH = 110  # of a line, at most, before what closes it
 LINE = 120  # characters of a line
 _INDENT = "    "
+# A parameter of every kernel that is always 0, which its compiler does not know. Lanes begin there, because ptxas from
+# 12.8 to 13.0 loses the constant of some packed additions of 16 bits (Triton issue 11581), and LLVM packs numbers
+# that it knows to be small. Kernels are also shorter by it.
+ORIGIN = "origin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,4 +137,4 @@ def identifier(text: str) -> str:
     return f"v{clean}" if clean[0].isdigit() or clean in _RESERVED else clean
 
 
-_RESERVED = frozenset((*keyword.kwlist, "tl", "triton", "torch", "range", "float", "int", "to_nearest"))
+_RESERVED = frozenset((*keyword.kwlist, "tl", "triton", "torch", "range", "float", "int", "to_nearest", ORIGIN))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tilestitch.backends.triton.blocks import by_stride, counted, lanes, unflattened
-from tilestitch.backends.triton.code import Value
+from tilestitch.backends.triton.code import ORIGIN, Value
 from tilestitch.backends.triton.functions import ELEMENTWISE
 from tilestitch.backends.triton.index import Index, Var, along, of_var
 from tilestitch.backends.triton.products import LEAST, is_large, product
@@ -325,7 +325,7 @@ def _written(e: Emitter, name: str, operators: Sequence[Operator], programs: int
     output = operators[-1].outputs[0]
     reads = tuple(tensor for tensor in e.pointers if tensor != output)
     pointers = [e.pointers[tensor] for tensor in (*reads, output)]
-    parameters = [*pointers, *(f"{size}: tl.constexpr" for size in e.sizes)]
+    parameters = [*pointers, ORIGIN, *(f"{size}: tl.constexpr" for size in e.sizes)]
     text = ["@triton.jit", f"def {name}("]
     text += [f"    {parameter}," for parameter in parameters]
     text += ["):", *e.code.lines]

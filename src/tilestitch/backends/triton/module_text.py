@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tilestitch.backends.triton.code import WIDTH, identifier
+from tilestitch.backends.triton.code import ORIGIN, WIDTH, identifier
 from tilestitch.backends.triton.launch import Launch
 from tilestitch.backends.triton.plan import Draft, Module, Plan
 from tilestitch.base.units import counted
@@ -89,7 +89,7 @@ def again_text(one: Launch, before: str) -> str:
 
 def _call(one: Launch, names: Mapping[str, str]) -> list[str]:
     sizes = [f"{name}={size}" for name, size in one.blocks]
-    arguments = [*(names[tensor] for tensor in one.reads), *sizes, f"num_warps={one.warps}"]
+    arguments = [*(names[tensor] for tensor in one.reads), f"{ORIGIN}=0", *sizes, f"num_warps={one.warps}"]
     return [f"    {one.name}[({one.programs},)](", *(f"        {argument}," for argument in arguments), "    )"]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tilestitch.backends.triton import integers
-from tilestitch.backends.triton.blocks import axes_of, by_stride, counted, lanes, unflattened, with_dims
+from tilestitch.backends.triton.blocks import axes_of, by_stride, counted, lanes, numbered, unflattened, with_dims
 from tilestitch.backends.triton.code import Value
 from tilestitch.backends.triton.functions import bracketed
 from tilestitch.backends.triton.index import Guard, Index, Var, along, of_var
@@ -89,14 +89,14 @@ def tile(
     e.guards += flat.guards
     found = unflattened(e, flat, sink, by_stride(e, sink.writes[0], columns), box) if columns else {}
     tiles = [pieces(box.extents[dim], side) for dim, side in zip(places, sides, strict=True)]
-    inside = of_var(Var(e.code.let("rows", f"tl.arange(0, {rows})[:, None]", 0), 0, e.sizes[rows] - 1, frozenset({0})))
+    inside = of_var(Var(e.code.let("rows", numbered(rows, 0), 0), 0, e.sizes[rows] - 1, frozenset({0})))
     inner = _split(e, inside, sides, tiles)
     for number in reversed(range(len(places))):
         corner = e.part("tile", program, step, tiles[number]) * sides[number] + box.start[places[number]]
         step *= tiles[number]
         found[places[number]] = _row(e, sink, places[number], box, (corner, inner[number]), sides[number])
     if e.sizes[rows] > prod(sides):
-        e.guards.append(Guard(e.code.let("in_tile", f"tl.arange(0, {rows})[:, None] < {prod(sides)}", 0), 0))
+        e.guards.append(Guard(e.code.let("in_tile", f"{numbered(rows, 0)} < {prod(sides)}", 0), 0))
     for dim in reversed(range(len(sink.dims))):
         if dim not in found and sink.dims[dim].kind != "reduction":
             found[dim] = e.part(sink.dims[dim].name, program, step, box.extents[dim]) + box.start[dim]
