@@ -21,7 +21,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,7 +29,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from benchmarks.gpu_networks import TAILOR, bert_layer, pair, tailor
+from benchmarks.gpu_networks import TAILOR, bert_layer, bottleneck, inverted_residual, pair, perceptron, tailor
 
 if TYPE_CHECKING:
     from tilestitch.commands.build.run import Built
@@ -43,6 +43,7 @@ PUBLISHED = {  # milliseconds on an A100: TVM with CUTLASS, CUTLASS back to back
     512: (6.76, 5.83, 5.44),
 }
 WAYS = ("fused", "unfused", "torch", "torch.compile")
+ALWAYS = 1e9  # however often a product is computed
 CUTLASS = "13_fused_two_convs_f16_sm80_shmem"
 MEASURING = Path(__file__).with_name("gpu_measuring.py")
 Strategy: TypeAlias = "str | HandSchedule"
@@ -58,6 +59,7 @@ class Case:
     batch: int
     kind: str
     about: Mapping[str, Any]
+    everything: bool = False  # fused whatever is computed again; not compared with torch.compile
 
 
 def cases(batches: Sequence[int] = BATCHES) -> list[Case]:
@@ -66,6 +68,21 @@ def cases(batches: Sequence[int] = BATCHES) -> list[Case]:
     found = [Case("resnet18-tailor", tailor(), batch, "convolutions", strides) for batch in batches]
     found.append(Case("conv-pair", pair(), 32, "convolutions", {"strides": [1, 1]}))
     return found + [Case("bert-base-layer", bert_layer(), batch, "bert", {"heads": 12}) for batch in (1, 8, 32)]
+
+
+def fusions() -> list[Case]:
+    """Chains in one kernel and kernel by kernel, from which the limits of fusion come: `--fusions`."""
+    found = [("conv-pair-fused", pair(), {"strides": [1, 1]})]
+    layers = {"strides": [1, 1, 1]}
+    found += [(f"bottleneck-{c}x{image}", bottleneck(c, image), layers) for c, image in ((64, 56), (256, 14))]
+    found += [
+        (f"inverted-residual-{c}x{image}", inverted_residual(c, image), layers) for c, image in ((24, 56), (64, 14))
+    ]
+    cases = [Case(name, model, 64, "convolutions", about, everything=True) for name, model, about in found]
+    for widths in ((64, 64, 64), (128, 128, 128), (256, 256, 256), (64, 256, 64), (256, 64, 256)):
+        name, about = f"perceptron-{'-'.join(map(str, widths))}", {"layers": len(widths) - 1}
+        cases.append(Case(name, perceptron(widths), 64, "perceptron", about, everything=True))
+    return cases
 
 
 def simulated_milliseconds(built: "Built") -> list[float]:
@@ -103,15 +120,18 @@ def published(name: str, batch: int) -> dict[str, float]:
 def prepared(case: Case, machine: str, strategy: Strategy, folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Write a case as `gpu_measuring` takes it; the kernels of both builds, with simulated times."""
     import tilestitch
+    from tilestitch.backends.triton.launch import Limits
     from tilestitch.commands.build.run import kernels_of
 
+    strategy = "one-block" if case.everything else strategy
+    limits = replace(Limits.of_all(), again=ALWAYS) if case.everything else None
     weights = {one.name: numpy_helper.to_array(one) for one in case.model.graph.initializer}
     held = io.BytesIO()
     np.savez(held, allow_pickle=False, **weights)
     done = tilestitch.compile(case.model, machine, strategy=strategy, batch=case.batch)
     rows, builds, files = {}, {}, {"weights.npz": held.getvalue()}
     for way, fuse in (("fused", True), ("unfused", False)):
-        built = kernels_of(done, tilestitch.KernelOptions(fuse=fuse))
+        built = kernels_of(done, tilestitch.KernelOptions(fuse="fast" if fuse else "none", limits=limits))
         simulated = simulated_milliseconds(built)
         rows[way] = [
             {
@@ -130,6 +150,7 @@ def prepared(case: Case, machine: str, strategy: Strategy, folder: Path) -> dict
         files |= {f"{way}/{name}": content for name, content in built.files.items()}
     shape = [dim.dim_value or case.batch for dim in case.model.graph.input[0].type.tensor_type.shape.dim]
     about = {"name": case.name, "batch": case.batch, "kind": case.kind, "about": dict(case.about), "shape": shape}
+    about["compiled"] = not case.everything
     files["case.json"] = json.dumps({**about, "builds": builds}, indent=2).encode()
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -233,6 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-o", "--out", type=Path, default=Path("out/gpu_case_study"))
     parser.add_argument("--machine", default="h200", help="the preset to schedule and simulate for: a100 or h200")
     parser.add_argument("--strategy", default="graphturbo")
+    parser.add_argument("--fusions", action="store_true", help="chains in one kernel beside kernels apart instead")
     parser.add_argument("--python", default=sys.executable, help="an interpreter with torch and Triton")
     parser.add_argument("--cutlass", default=os.environ.get("CUTLASS_BUILD"), help="a folder with CUTLASS's examples")
     asked = parser.parse_args([] if arguments is None else arguments)
@@ -243,7 +265,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if not problem:
             expect_folder(asked.out)
-            study(cases(), asked.machine, asked.strategy, asked.out, by_python(asked.python), asked.cutlass)
+            study(
+                fusions() if asked.fusions else cases(),
+                asked.machine,
+                asked.strategy,
+                asked.out,
+                by_python(asked.python),
+                asked.cutlass,
+            )
     except TilestitchError as error:
         problem = str(error)
     if problem:

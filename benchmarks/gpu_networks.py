@@ -1,6 +1,7 @@
 """The networks of the GPU case study, as ONNX: convolutions one after another, and a layer of BERT."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,24 +24,56 @@ IMAGE = 56
 
 def tailor(channels: Sequence[tuple[int, int, int]] = TAILOR, image: int = IMAGE) -> onnx.ModelProto:
     """ResNet18-Tailor: 3x3 convolutions with ReLU, one after another; input and output channels and stride of each."""
-    return _convolutions("resnet18-tailor", [(c, m, step, 3) for c, m, step in channels], image)
+    return _convolutions("resnet18-tailor", [(c, m, step, 3, 1) for c, m, step in channels], image)
 
 
 def pair(image: int = IMAGE) -> onnx.ModelProto:
     """Convolutions of 3x3 and 1x1 with ReLU, 64 to 64 to 256 channels: what CUTLASS fuses in its example 13."""
-    return _convolutions("conv-pair", ((64, 64, 1, 3), (64, 256, 1, 1)), image)
+    return _convolutions("conv-pair", ((64, 64, 1, 3, 1), (64, 256, 1, 1, 1)), image)
 
 
-def _convolutions(name: str, layers: Sequence[tuple[int, int, int, int]], image: int) -> onnx.ModelProto:
-    """Convolutions with ReLU, padded so that a stride of 1 keeps the size: channels, channels, stride and window."""
+def bottleneck(channels: int, image: int) -> onnx.ModelProto:
+    """The convolutions of a bottleneck of ResNet-50 with ReLU, of 1x1, 3x3 and 1x1; outside 4 times the channels."""
+    outside = 4 * channels
+    layers = ((outside, channels, 1, 1, 1), (channels, channels, 1, 3, 1), (channels, outside, 1, 1, 1))
+    return _convolutions(f"bottleneck-{channels}", layers, image)
+
+
+def inverted_residual(channels: int, image: int, expansion: int = 6) -> onnx.ModelProto:
+    """The convolutions of an inverted residual of MobileNet-v2 with ReLU: expand, depthwise 3x3, project."""
+    inside = expansion * channels
+    layers = ((channels, inside, 1, 1, 1), (inside, inside, 1, 3, inside), (inside, channels, 1, 1, 1))
+    return _convolutions(f"inverted-residual-{channels}", layers, image)
+
+
+def perceptron(widths: Sequence[int], tokens: int = 128) -> onnx.ModelProto:
+    """Matrix products with ReLU after each."""
+    generator = np.random.default_rng(20)
+    nodes, weights, last = [], [], "x"
+    for number, (k, n) in enumerate(pairwise(widths)):
+        w = generator.standard_normal((k, n)) * np.sqrt(2 / k)
+        weights.append(numpy_helper.from_array(w.astype(np.float32), f"w{number}"))
+        nodes.append(helper.make_node("MatMul", [last, f"w{number}"], [f"p{number}"]))
+        nodes.append(helper.make_node("Relu", [f"p{number}"], [f"r{number}"], name=f"layer{number + 1}"))
+        last = f"r{number}"
+    return _model(f"perceptron-{'-'.join(map(str, widths))}", nodes, ["N", tokens, widths[0]], last, weights)
+
+
+def _convolutions(name: str, layers: Sequence[tuple[int, int, int, int, int]], image: int) -> onnx.ModelProto:
+    """Convolutions with ReLU, padded so that a stride of 1 keeps the size.
+
+    Of each input and output channels, stride, window and groups.
+    """
     generator = np.random.default_rng(18)
     nodes, weights, last = [], [], "x"
-    for number, (c, m, step, side) in enumerate(layers):
-        w = generator.standard_normal((m, c, side, side)) * np.sqrt(2 / (side * side * c))
+    for number, (c, m, step, side, groups) in enumerate(layers):
+        each = c // groups
+        w = generator.standard_normal((m, each, side, side)) * np.sqrt(2 / (side * side * each))
         bias = 0.1 * generator.standard_normal(m)
         weights.append(numpy_helper.from_array(w.astype(np.float32), f"w{number}"))
         weights.append(numpy_helper.from_array(bias.astype(np.float32), f"b{number}"))
         options: dict[str, Any] = {"kernel_shape": [side] * 2, "pads": [side // 2] * 4, "strides": [step] * 2}
+        options["group"] = groups
         nodes.append(helper.make_node("Conv", [last, f"w{number}", f"b{number}"], [f"c{number}"], **options))
         nodes.append(helper.make_node("Relu", [f"c{number}"], [f"r{number}"], name=f"layer{number + 1}"))
         last = f"r{number}"

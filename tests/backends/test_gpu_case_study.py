@@ -105,9 +105,10 @@ def test_simulated_times_of_kernels_add_up_to_the_latency(iterations):
 
 def test_both_networks_build_and_fuse():
     """Pairs of convolutions, and attention; the layer of BERT keeps the size of what it gets."""
-    chain = tilestitch.build(tailor(((16, 16, 1),) * 4, 16), strategy="one-block", batch=2)
+    whatever_fits = KernelOptions(fuse="all")
+    chain = tilestitch.build(tailor(((16, 16, 1),) * 4, 16), strategy="one-block", batch=2, kernels=whatever_fits)
     assert [row["form"] for row in chain.records()] == ["fused products"] * 2
-    both = tilestitch.build(pair(16), strategy="one-block", batch=2)
+    both = tilestitch.build(pair(16), strategy="one-block", batch=2, kernels=whatever_fits)
     assert [row["form"] for row in both.records()] == ["fused products"]
     model = bert_layer(16, 32, 4)
     layer = tilestitch.build(model, strategy="one-block", batch=2, kernels=KernelOptions(dtype="float32"))
