@@ -15,7 +15,7 @@ from onnxruntime.quantization import QuantType
 
 import tilestitch
 from benchmarks.gpu_networks import bert_layer
-from tests.gpu.chains import BOTTLENECK, chained
+from tests.gpu.chains import BOTTLENECK, chained, perceptron
 from tests.helpers.command import run
 from tests.helpers.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
 from tilestitch import KernelOptions
@@ -94,20 +94,33 @@ def test_attention_is_one_kernel_where_the_schedule_runs_it_apart():
     assert len(module.kernels) == 3
     assert "of the schedule run apart there, and are one here" in one.files[f"{module.name}.py"].decode()
     assert len(one.plan.modules) == len(one.plan.schedule.kernels) - 2
-    apart = tilestitch.build(model, strategy="tvm", batch=1, kernels=KernelOptions(fuse=False))
+    apart = tilestitch.build(model, strategy="tvm", batch=1, kernels=KernelOptions(fuse="none"))
     assert "attention" not in [row["form"] for row in apart.records()]
 
 
 def test_what_came_together_in_the_end_is_not_said_to_be_apart():
     """Expand and depthwise alone would do too much work twice; with project they do not."""
     layers = ((72, (1, 1), (1, 1), (0,) * 4), (0, (3, 3), (1, 1), (1,) * 4), (24, (1, 1), (1, 1), (0,) * 4))
-    built = tilestitch.build(chained(layers, (16, 16), 24), strategy="one-block", batch=1)
+    whatever_fits = KernelOptions(fuse="all")
+    built = tilestitch.build(chained(layers, (16, 16), 24), strategy="one-block", batch=1, kernels=whatever_fits)
     [kernel] = [one for module in built.plan.modules for one in module.launches]
     assert kernel.again > 1.5
     assert "stay apart" not in str(built)
     assert f"Conv_0 is computed {kernel.again:.2f} times" in str(built)
-    apart = tilestitch.build(chained(layers[:2], (16, 16), 24), strategy="one-block", batch=1)
+    apart = tilestitch.build(chained(layers[:2], (16, 16), 24), strategy="one-block", batch=1, kernels=whatever_fits)
     assert "Conv_0 would be computed 1.56 times, and the kernel would do 1.41 times the work" in str(apart)
+
+
+def test_what_was_measured_to_be_slower_stays_apart():
+    """Windows that slide on chip, and two products of many sums; the text says why. Few sums are fused."""
+    layers = ((16, (3, 3), (1, 1), (1,) * 4),) * 2
+    built = tilestitch.build(chained(layers, (8, 8), 16), strategy="one-block", batch=1)
+    assert "windows would slide over what the kernel computes, which is slower than kernels apart" in str(built)
+    forms = {
+        width: [row["form"] for row in tilestitch.build(model, strategy="one-block", batch=64).records()]
+        for width, model in ((width, perceptron((width,) * 3, 128)) for width in (64, 256))
+    }
+    assert forms == {64: ["fused products"], 256: ["products", "products"]}
 
 
 def test_four_products_are_split_and_the_module_says_why():
@@ -144,7 +157,7 @@ def test_modules_say_pieces_loops_and_tiles():
 
 def test_without_fusing_every_kernel_stays_by_itself(attention):
     """As many kernels as the schedule has."""
-    apart = tilestitch.build("bert-base-128:small", strategy="one-block", kernels=KernelOptions(fuse=False))
+    apart = tilestitch.build("bert-base-128:small", strategy="one-block", kernels=KernelOptions(fuse="none"))
     assert len(apart.records()) == len(apart.plan.schedule.kernels) > len(attention.records())
 
 

@@ -45,6 +45,8 @@ if __name__ == "__main__":
         for capability in (80, 90):
             target = GPUTarget("cuda", capability, 32)
             source = ASTSource(kernel, signature, constexprs=row["blocks"], attrs=aligned)
-            made = triton.compile(source, target=target, options={"num_warps": row["warps"]})
+            made = triton.compile(
+                source, target=target, options={"num_warps": row["warps"], "num_stages": row["stages"]}
+            )
             found = {"name": made.metadata.name, "sm": capability, "bytes": len(made.asm["cubin"])}
             print(json.dumps({**found, "shared_bytes": made.metadata.shared, "registers": registers(made)}))

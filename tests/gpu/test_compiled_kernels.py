@@ -46,7 +46,9 @@ def test_every_form_of_kernel_compiles(tmp_path, dtype, names):
     }
     forms = set()
     for name in names:
-        built = tilestitch.build(models[name], strategy="one-block", batch=1, kernels=KernelOptions(dtype=dtype))
+        built = tilestitch.build(
+            models[name], strategy="one-block", batch=1, kernels=KernelOptions(dtype=dtype, fuse="all")
+        )
         folder = written(tmp_path / name, built)
         rows = _first_of_each_form(built)
         (folder / "kernels.json").write_text(json.dumps(rows), encoding="utf-8")
@@ -65,9 +67,9 @@ def test_kernels_of_the_case_study_compile(tmp_path, name):
     """Every kernel that is measured, fused and not, at its size: it has room on chip."""
     case = next(case for case in cases((64,)) if case.name == name)
     done = tilestitch.compile(case.model, "h200", strategy="graphturbo", batch=case.batch)
-    for fuse in (True, False):
+    for fuse in ("fast", "all", "none"):
         built = kernels_of(done, KernelOptions(fuse=fuse))
-        folder = written(tmp_path / str(fuse), built)
+        folder = written(tmp_path / fuse, built)
         rows = _rows(built)
         (folder / "kernels.json").write_text(json.dumps(rows), encoding="utf-8")
         for one in compiled(folder, rows):
@@ -107,6 +109,7 @@ def _rows(built: tilestitch.Built) -> list[dict]:
             "pointers": [_POINTERS[storage.dtype(graph.tensors[tensor].dtype)] for tensor in one.reads],
             "blocks": dict(one.blocks),
             "warps": one.warps,
+            "stages": one.stages,
         }
         for module in built.plan.modules
         for one in module.launches

@@ -25,7 +25,7 @@ from tilestitch.cli.progress import shown_progress
 @compile_options
 @choice_option("--backend", ("triton",), "What is written: Python modules with Triton kernels.")
 @choice_option("--dtype", ("float16", "float32"), "How floating tensors are stored; sums are float32.")
-@click.option("--fuse/--no-fuse", default=True, help="Fuse kernels that the schedule runs together (default).")
+@choice_option("--fuse", ("fast", "all", "none"), "Kernels that become one: what was measured faster so, or what fits.")
 @click.option(
     "-o",
     "--out",
@@ -41,7 +41,7 @@ def build(
     choices: Choices,
     backend: str,
     dtype: str,
-    fuse: bool,
+    fuse: str,
     out: Path,
     json_path: Path | None,
     quiet: bool,

@@ -29,7 +29,8 @@ def lanes(
 
 def numbered(size: str, axis: int, of: int = 2) -> str:
     """The numbers of a block's lanes along one of its axes, as text."""
-    return f"({ORIGIN} + tl.arange(0, {size})){SUFFIX[of, axis]}"
+    found, suffix = f"{ORIGIN} + tl.arange(0, {size})", SUFFIX[of, axis]
+    return f"({found}){suffix}" if suffix else found
 
 
 def unflattened(e: Emitter, flat: Index, op: Operator, order: Sequence[int], box: Region) -> dict[int, Index]:

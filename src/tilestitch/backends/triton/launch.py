@@ -33,6 +33,11 @@ ROW_ELEMENTS = 4096  # of a block that holds whole rows, where its rows are shor
 # Results along each of two axes of a tile at most, and channels at a time: the first that fits. A guess.
 TILES = ((8, 64), (8, 32), (7, 64), (7, 32), (4, 64), (4, 32))
 WARPS = ((8_192, 4), (16_384, 8))  # elements of all blocks of sums, and how many warps hold them; more take 16
+# Triton fetches the operands of the next two turns of a loop ahead, with three stages, of the next one with two; with
+# one none. They lie in shared memory, beside what is turned from one layout into another: bytes at most, of the 163 KiB
+# of an A100 (CUDA C++ Programming Guide, technical specifications per compute capability).
+AHEAD = 128 * 1024
+STAGES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,17 @@ class Limits:
     elements: int = 1024
     programs: int = 132  # as many as there are streaming multiprocessors
     again: float = 4 / 3  # of the multiplications of its products, how many a fused kernel may do
-    sums: int = 32_768  # elements of all its blocks of sums: half the registers of a multiprocessor
+    sums: int = 8_192  # elements of all its blocks of sums
+    windows: bool = False  # whether windows may slide over what the same kernel computes
+
+    # How a kernel for several products compares with a kernel for each was measured on an H200 (docs/build.md). Windows
+    # that slide on chip took 2.5 to 17 times as long. Two products in one kernel took 0.64 of the time with 4,096 sums,
+    # 0.87 with 6,144, and 1.9 and 1.6 times as long with 10,240 and 20,480.
+
+    @classmethod
+    def of_all(cls, programs: int = 132) -> "Limits":
+        """Fuse whatever fits: half the registers of a multiprocessor hold sums."""
+        return cls(programs=programs, sums=32_768, windows=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,7 @@ class Launch:
     programs: int
     blocks: tuple[tuple[str, int], ...]
     warps: int
+    stages: int  # of the pipeline by which Triton fetches operands ahead
     again: float  # how often the product `most` is computed; 1.0 where nothing is computed again
     most: str
     form: str  # "products", "fused products", "attention", "rows" or "elements"
@@ -87,6 +103,8 @@ def launch(
     if len(sink.outputs) > 1:
         raise Unfused(f"{sink.name} has several results")
     roots = _roots(graph, storage, operators)
+    if roots.tiles and not limits.windows:
+        raise Unfused("windows would slide over what the kernel computes, which is slower than kernels apart")
     why: Unfused | None = None
     for side, depth in TILES if roots.tiles else ((0, limits.depth),):
         e = Emitter(graph, storage, operators, RULES)
@@ -332,4 +350,8 @@ def _written(e: Emitter, name: str, operators: Sequence[Operator], programs: int
     kept, blocks = tuple(op.name for op in operators), tuple(e.sizes.items())
     held = e.sums or prod(e.sizes[size] for size in list(e.sizes)[:2])
     warps = next((warps for most, warps in WARPS if held <= most), 16)
-    return Launch(name, kept, output, (*reads, output), "\n".join(text), programs, blocks, warps, *_most(e), form)
+    stages = max(min(AHEAD // max(e.fetched, 1) + 1, STAGES), 1)
+    again, most = _most(e)
+    return Launch(
+        name, kept, output, (*reads, output), "\n".join(text), programs, blocks, warps, stages, again, most, form
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tilestitch.backends.triton.code import ORIGIN, WIDTH, identifier
-from tilestitch.backends.triton.launch import Launch
+from tilestitch.backends.triton.launch import STAGES, Launch
 from tilestitch.backends.triton.plan import Draft, Module, Plan
 from tilestitch.base.units import counted
 
@@ -90,6 +90,8 @@ def again_text(one: Launch, before: str) -> str:
 def _call(one: Launch, names: Mapping[str, str]) -> list[str]:
     sizes = [f"{name}={size}" for name, size in one.blocks]
     arguments = [*(names[tensor] for tensor in one.reads), f"{ORIGIN}=0", *sizes, f"num_warps={one.warps}"]
+    if one.stages != STAGES:
+        arguments.append(f"num_stages={one.stages}")
     return [f"    {one.name}[({one.programs},)](", *(f"        {argument}," for argument in arguments), "    )"]
 
 

@@ -160,11 +160,20 @@ def _multiplied(e: Emitter, op: Operator, dims: Sequence[Index], access: Access,
     start, size, count, depth, axis, reduced = part
     k = _terms(e, op, start, size, count, depth, axis)
     found = unflattened(e, k, op, reduced, op.whole)
-    value = e.full(e.operand(access, with_dims(dims, found), frame, raw=True), frame)
+    value = fetched(e, access, with_dims(dims, found), frame)
     value = multiplied(e, op, access, value)
     if not k.guards or (access.tensor not in e.inside and value.kind == "float"):
         return value
     return cut(e, value, k.guards[0].text)
+
+
+def fetched(e: Emitter, access: Access, dims: Sequence[Index], frame: Frame) -> Value:
+    """A block of an operand as it is stored; what a loop takes from memory is counted, as Triton fetches it ahead."""
+    value = e.full(e.operand(access, dims, frame, raw=True), frame)
+    if value.depth and access.tensor not in e.inside:
+        dtype = e.storage.dtype(e.graph.tensors[access.tensor].dtype)
+        e.fetched += prod(e.sizes[size] for size in frame) * dtype.size_bytes
+    return value
 
 
 def cut(e: Emitter, value: Value, guard: str) -> Value:
@@ -214,7 +223,7 @@ def _streamed(
         down = _terms(e, op, start, size, count, code.depth, 0)
         rows = with_dims(dims, unflattened(e, down, op, reduced, op.whole))
         down_frame = (size, frame[1])
-        b = e.full(e.operand(second, rows, down_frame, raw=True), down_frame)
+        b = fetched(e, second, rows, down_frame)
         exact = e.storage.floats is DType.FLOAT32
         code.line(f"{acc} = {acc} * {fade} + {dot(low, b, exact=exact)}")
         code.line(f"{largest} = {new}")

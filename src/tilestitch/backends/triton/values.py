@@ -53,6 +53,7 @@ class Emitter:
         self.apart: dict[str, tuple[Index, Index]] = {}  # variables as a tile's corner and what lies inside the tile
         self.tiles: dict[str, int] = {}  # variables of a tile's inside, each with the number of tiles along its axis
         self.sums = 0  # elements of all blocks of sums
+        self.fetched = 0  # bytes of products' operands that come from memory in one turn of each loop
         self.often: dict[str, float] = {}  # how often the elements of each product are computed
         self.asks = (1.0, 1.0, 1.0)  # of the next product: how often, turns of the loop around it, and halos
         self.slowly = False  # whether long sums may be added up element by element

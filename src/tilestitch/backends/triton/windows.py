@@ -16,7 +16,7 @@ from tilestitch.backends.triton.blocks import axes_of, by_stride, counted, lanes
 from tilestitch.backends.triton.code import Value
 from tilestitch.backends.triton.functions import bracketed
 from tilestitch.backends.triton.index import Guard, Index, Var, along, of_var
-from tilestitch.backends.triton.products import LEAST, Sums, cut, depth_of, multiplied
+from tilestitch.backends.triton.products import LEAST, Sums, cut, depth_of, fetched, multiplied
 from tilestitch.backends.triton.values import Emitter, Frame, Unfused, pieces, span
 from tilestitch.base.units import ceil_div
 from tilestitch.ir.graph import Access, Operator
@@ -226,9 +226,7 @@ class _Move:
             with code.loop(f"for {(tap := code.name('tap'))} in tl.static_range({self._taps()}):"):
                 place, found = self._place(tap)
                 a = code.let("a", _gathered(middle, place, (frame[0], depth)))
-                b = e.full(
-                    e.operand(op.reads[1], with_dims(rows, found), (depth, frame[1]), raw=True), (depth, frame[1])
-                )
+                b = fetched(e, op.reads[1], with_dims(rows, found), (depth, frame[1]))
                 b = multiplied(e, op, op.reads[1], b)
                 if b.kind == "int" and down.guards:
                     b = cut(e, b, down.guards[0].text)

@@ -28,6 +28,7 @@ from tilestitch.pipeline.options import Options
 
 BACKENDS = ("triton",)
 DTYPES = ("float16", "float32")
+FUSE = ("fast", "all", "none")
 CORE_AXIS = "tensor-core"  # which the trees of GPUs have inside a core
 
 
@@ -110,11 +111,15 @@ class Built(Shown):
 
 @dataclass(frozen=True, slots=True)
 class KernelOptions:
-    """What a user may choose of the kernels; without `fuse` every kernel of the schedule stays by itself."""
+    """What a user may choose of the kernels.
+
+    `fuse` says which kernels of the schedule become one: "fast" those that were measured to be faster so, "all"
+    whatever fits, "none" none.
+    """
 
     backend: str = "triton"
     dtype: str = "float16"  # in which floating tensors are stored, or "float32"; sums are float32
-    fuse: bool = True
+    fuse: str = "fast"
     limits: Limits | None = None  # of the blocks of a kernel; None: as many programs as the machine has cores
 
 
@@ -136,6 +141,8 @@ def build(
         raise InputError(f"backend: expected one of {', '.join(BACKENDS)}, found {kernels.backend!r}")
     if kernels.dtype not in DTYPES:
         raise InputError(f"dtype: expected one of {', '.join(DTYPES)}, found {kernels.dtype!r}")
+    if kernels.fuse not in FUSE:
+        raise InputError(f"fuse: expected one of {', '.join(FUSE)}, found {kernels.fuse!r}")
     target = api.machine_of(machine)
     expect_gpu(target)
     # What comes after scheduling is not needed here; a strategy that compares its schedules simulates them itself.
@@ -175,8 +182,9 @@ def _scheduled(
 def kernels_of(compiled: Compilation, kernels: KernelOptions) -> Built:
     """Kernels for a schedule that was made for a GPU."""
     assert compiled.schedule is not None
-    limits = Limits(programs=len(compiled.machine.cores)) if kernels.limits is None else kernels.limits
-    found = plan(compiled.schedule, DType(kernels.dtype), limits, fuse=kernels.fuse)
+    programs = len(compiled.machine.cores)
+    limits = kernels.limits or (Limits.of_all(programs) if kernels.fuse == "all" else Limits(programs=programs))
+    found = plan(compiled.schedule, DType(kernels.dtype), limits, fuse=kernels.fuse != "none")
     return Built(compiled, found, _files(found))
 
 
