@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import onnx
 
@@ -36,16 +36,15 @@ from tilestitch.ir.by_hand import FusionPlan, HandGroup, HandItem, HandSchedule,
 from tilestitch.ir.choices import MAX_BATCH, BindingRule, CostMode, Effort, GroupingRule, Spill, Stage, Values
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
-from tilestitch.mapping.json_lines import mapping_of, nest_of, price_json
-from tilestitch.pipeline.annotate import annotate
 from tilestitch.pipeline.comparison import Comparison
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import References, compile_network, resume_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.stage_files import MOST_BYTES, started
 from tilestitch.pipeline.strategies import STRATEGIES, Strategy, strategy_by_hand, strategy_named, strategy_of_plan
-from tilestitch.sim.array import simulated
-from tilestitch.sim.array.simulated import SimulatedMapping
+
+if TYPE_CHECKING:
+    from tilestitch.sim.array.simulated import SimulatedMapping
 
 __all__ = [
     "FusionPlan",
@@ -211,6 +210,8 @@ def annotated(done: Compilation, model: Model) -> onnx.ModelProto:
     beside them. Functions that the file defines are written out. Raises `InputError` for another network, and where
     nothing was simulated.
     """
+    from tilestitch.pipeline.annotate import annotate
+
     found = _unfilled(model)
     annotate(done, found)
     return found
@@ -261,6 +262,8 @@ def evaluate_mapping(mapping: Mapping[str, object], machine: Machine = "dmazerun
 
     A mapping that does not fit is priced as well, and `valid` is false; raises InputError for what is no mapping.
     """
+    from tilestitch.mapping.json_lines import price_json  # the mapper takes as long to import as much of the compiler
+
     return price_json(mapping, array_of_core(machine_of(machine)))
 
 
@@ -270,13 +273,16 @@ def simulate_mapping(
     *,
     values: str = "integers",
     extrapolate: bool = False,
-) -> SimulatedMapping:
+) -> "SimulatedMapping":
     """Simulate a mapping cycle by cycle; it is said as `tilestitch map --evaluate` reads it.
 
     `values` ("integers", "floats", "none") move through the array, and what it computes is compared with numpy;
     `extrapolate` leaves out passes that repeat, and computes no values. Raises InputError for what is no mapping or has
     no schedule, DoesNotFit for what the machine is too small for.
     """
+    from tilestitch.mapping.json_lines import mapping_of, nest_of
+    from tilestitch.sim.array import simulated
+
     nest = nest_of(mapping)
     return simulated.simulate_mapping(
         nest,

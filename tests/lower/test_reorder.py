@@ -1,6 +1,7 @@
 """Instructions in another order do the same, none earlier than it may, and an engine takes the longest path first."""
 
 import re
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -98,6 +99,42 @@ def test_a_program_in_which_too_much_waits_keeps_its_order(monkeypatch: pytest.M
     assert other_order(done, 0) is not None
     monkeypatch.setattr(reorder, "MOST_NEEDS", 50)
     assert other_order(done, 0) is None
+
+
+@pytest.mark.parametrize("updates", [3, 40])
+def test_what_is_updated_in_place_waits_for_the_update_before_alone(updates: int) -> None:
+    """Halves are read, and the whole is updated, again and again: an update needs what came since the one before."""
+    halves, whole = [1, 2], 0
+    steps = [(whole, True), *[(region, writes) for _ in range(updates) for region, writes in _round(halves, whole)]]
+    length = 1 + len(steps)
+    known = find_dependences(
+        Text(
+            engine=np.arange(length),
+            launches=np.arange(length) == 0,
+            operand_ends=np.arange(length),
+            buffer=np.zeros(len(steps), np.int64),
+            region=np.array([region for region, _ in steps]),
+            writes=np.array([writes for _, writes in steps]),
+            space=np.zeros(1, np.int64),
+            start=np.zeros(1, np.int64),
+            stop=np.full(1, 64),
+            born=np.ones(1, np.int64),
+            low=np.array([[0], [0], [4]]),
+            high=np.array([[8], [4], [8]]),
+            control=0,
+            engines=length,
+            spaces=1,
+        ),
+        10_000,
+    )
+    needs = [sorted(known.needs[begin:end].tolist()) for begin, end in pairwise([0, *known.ends.tolist()])]
+    assert needs[:2] == [[], [0]]
+    for at in range(2, length, 3):
+        assert needs[at : at + 3] == [[at - 1], [at - 1], [at - 1, at, at + 1]]
+
+
+def _round(halves: list[int], whole: int) -> list[tuple[int, bool]]:
+    return [*((half, False) for half in halves), (whole, True)]
 
 
 @pytest.mark.parametrize("seed", range(40))

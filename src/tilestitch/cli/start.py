@@ -1,5 +1,6 @@
 """Where the command begins and ends: Ctrl-C is an exit with 130 while modules are imported, and nothing in the end."""
 
+import gc
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ from typing import NoReturn
 from tilestitch.base.interruption import TerminatedError, between_compiled, come_again
 
 _INTERRUPTED = 130
+_NEW_OBJECTS = 100_000  # between two searches for garbage in cycles, of which a command makes next to none
 
 
 def main() -> NoReturn:
@@ -19,6 +21,7 @@ def main() -> NoReturn:
         except OSError:  # closed, and the next file that is opened would be written to by whoever prints
             os.open(os.devnull, os.O_RDWR)
     sys.unraisablehook = _again
+    gc.set_threshold(_NEW_OBJECTS)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored
         signal.signal(signal.SIGINT, between_compiled(signal.default_int_handler))
     try:
@@ -32,6 +35,7 @@ def main() -> NoReturn:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)  # the interpreter is on its way out, and takes a while
+        gc.freeze()  # else it looks for cycles among all that the command made, several times
     raise AssertionError("unreachable: the command exits")
 
 

@@ -35,7 +35,7 @@ from tilestitch.frontend.structure import (
     opsets_of,
     read_by,
 )
-from tilestitch.frontend.weights import check_weight
+from tilestitch.frontend.weights import checked_weight
 from tilestitch.ir.graph import Graph, Operator
 
 # Quantised weights are not evaluated, but multiplied as integers where that is possible.
@@ -77,7 +77,9 @@ def read_onnx(
     weights = {} if weights is None else weights
     for tensor in graph.initializer:
         if tensor.name not in weights:
-            check_weight(where, tensor)
+            found = checked_weight(where, tensor)
+            if found is not None:
+                weights[tensor.name] = found
 
     listed = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in listed]

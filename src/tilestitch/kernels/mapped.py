@@ -9,7 +9,6 @@ from tilestitch.ir.graph import Operator
 from tilestitch.ir.loop_nest import LoopMapping
 from tilestitch.ir.region import Region
 from tilestitch.kernels.shape import KernelShape, Operand
-from tilestitch.mapping.network import loop_dims
 from tilestitch.ops import is_elementwise
 from tilestitch.ops.work import vector_operations
 
@@ -25,6 +24,8 @@ def cycles_behind(shape: KernelShape, op: Operator, extents: tuple[int, ...], ma
     inside = any(read.tensor in made for read in op.reads)
     if array is None or anchor is None or not (shape.core.only_array and is_elementwise(op) and inside):
         return shape.cycles(op, extents)
+    from tilestitch.mapping.network import loop_dims  # the mapper, which cores without an array do not need
+
     moving = {dim for axis in anchor.writes[0].axes for dim, _ in axis.terms}
     elements = prod(mapping.spatial[loop] for loop, dim in enumerate(loop_dims(anchor)) if dim in moving)
     box, tensors = Region.whole(extents), shape.graph.tensors

@@ -12,9 +12,6 @@ from tilestitch.ir.graph import Access, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import Cuts, cuts_of, operator_boxes
-from tilestitch.mapping.network import nest_of_tile
-from tilestitch.mapping.tile import tile_cost
-from tilestitch.mapping.tree.tile import tile_on_tree
 from tilestitch.ops import is_elementwise
 from tilestitch.ops.streaming import CARRY
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, tile_cycles
@@ -75,8 +72,13 @@ class KernelShape:
         """Of one of its operators on so many iterations."""
         dtype, matrix = operand_dtype(op, self.graph), op.name in self.matrix
         if matrix and self.core.array is not None:
+            from tilestitch.mapping.tile import tile_cost  # a fifth of all that is imported, for few machines
+
             return tile_cost(self.graph, op, extents, self.core.array).cycles
         if matrix and self.core.inside is not None:
+            from tilestitch.mapping.network import nest_of_tile
+            from tilestitch.mapping.tree.tile import tile_on_tree
+
             return tile_on_tree(nest_of_tile(self.graph, op, extents), self.core.inside).cycles
         return tile_cycles(op, Region.whole(extents), dtype, self.core, matrix=matrix)
 

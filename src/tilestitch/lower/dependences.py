@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import inner, tiered
+from tilestitch.base.jit import inlined, inner, tiered
 from tilestitch.ir.program import Kind, Mode, Program
 from tilestitch.lower.hazards import (
     FEW,
@@ -157,10 +157,46 @@ def find_dependences(text: Text, most: int) -> Dependences:
         ends[number] = found
         entries = longer(entries, known + (end - operand) * FEW * (FEW + 2))
         for at in range(operand, end):
+            if text.writes[at]:
+                _forget_covered(text, uses, at, barrier)
             known = record(text, uses, entries, known, at, number, number, barrier, False)
         operand = end
     every = np.concatenate((needs[:found, 0], before[:over, 0]))
     return Dependences(every, np.concatenate((ends, nodes.ends[:count] + found)), nodes.born[:count].copy())
+
+
+@inlined
+def _forget_covered(text: Text, uses: Uses, operand: int, barrier: int) -> None:
+    """Forget uses of a buffer all of which an operand overwrites, where they are few.
+
+    Whoever meets one of them meets the writer, and needs it; the writer needs them. So what is updated in place is one
+    need for each update, not one for each pair of updates.
+    """
+    region = int(text.region[operand])
+    for way in range(2 * int(text.buffer[operand]), 2 * int(text.buffer[operand]) + 2):
+        if uses.barrier[way] != barrier or uses.known[way] > FEW:
+            continue
+        use, before = int(uses.first[way]), -1
+        while use >= 0:
+            following = int(uses.next[use])
+            if _covers(text, region, int(uses.region[use])):
+                uses.known[way] -= 1
+                if before < 0:
+                    uses.first[way] = following
+                else:
+                    uses.next[before] = following
+            else:
+                before = use
+            use = following
+
+
+@inlined
+def _covers(text: Text, region: int, other: int) -> bool:
+    """Whether a region holds all of another."""
+    for axis in range(text.low.shape[1]):
+        if text.low[other, axis] < text.low[region, axis] or text.high[other, axis] > text.high[region, axis]:
+            return False
+    return True
 
 
 @inner

@@ -1,6 +1,7 @@
 """The cycles of a product on an array, wave by wave, where a kernel has its mapping."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import array_of_core
@@ -9,17 +10,21 @@ from tilestitch.ir.loop_nest import LoopMapping
 from tilestitch.ir.region import Region
 from tilestitch.kernels.shape import KernelShape
 from tilestitch.lower.waves import Step
-from tilestitch.mapping.network import iterations_of, nest_of_part
-from tilestitch.mapping.turns import Turns, turns_of
+
+if TYPE_CHECKING:
+    from tilestitch.mapping.turns import Turns
 
 
-def turns_of_kernel(shape: KernelShape, anchor: Operator, mapping: LoopMapping, machine: Accelerator) -> Turns:
+def turns_of_kernel(shape: KernelShape, anchor: Operator, mapping: LoopMapping, machine: Accelerator) -> "Turns":
     """What the array takes for the tiles of a mapping."""
+    from tilestitch.mapping.network import iterations_of, nest_of_part  # the mapper, which few kernels need
+    from tilestitch.mapping.turns import turns_of
+
     nest = nest_of_part(shape.graph, anchor, iterations_of(anchor, mapping))
     return turns_of(nest, array_of_core(machine, shape.core), mapping)
 
 
-def wave_cycles(turns: Turns, anchor: Operator, steps: Sequence[Step]) -> list[int]:
+def wave_cycles(turns: "Turns", anchor: Operator, steps: Sequence[Step]) -> list[int]:
     """Cycles of the product of one core in each of its waves.
 
     What the mapping has in the registers as a whole stays there while the next wave needs the same.

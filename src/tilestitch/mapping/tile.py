@@ -16,7 +16,6 @@ from tilestitch.mapping.evaluate import Pricer
 from tilestitch.mapping.factors import Limits
 from tilestitch.mapping.network import iterations_of, nest_of_part, nest_of_tile
 from tilestitch.mapping.search import search, search_space
-from tilestitch.mapping.tree.tile import tile_on_tree
 
 _KEPT = 65536  # tiles of which the best mapping is remembered
 
@@ -52,6 +51,8 @@ def tile_energy(
     def energy_pj(graph: Graph, op: Operator, extents: tuple[int, ...], core: int) -> float:
         found = machine.cores[core]
         if found.inside is not None:
+            from tilestitch.mapping.tree.tile import tile_on_tree  # most of the mapper, and no array needs it
+
             return tile_on_tree(nest_of_tile(graph, op, extents), found.inside).energy_pj
         buffer = machine.memory(machine.home(found))
         assert found.array is not None, "asked for tiles on arrays and trees only"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import Flag, Kind
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
-from tilestitch.mapping.alone import AloneLayer, layers_on_array, layers_on_tree, total_cycles
-from tilestitch.mapping.network import layers_of
+
+if TYPE_CHECKING:
+    from tilestitch.mapping.alone import AloneLayer
 
 PRODUCTS, WAITS, OTHERS = range(3)  # columns of what a core does
 
@@ -41,6 +43,9 @@ def beside_map(
 
     None where the network has no product. The parts of both times add up to them.
     """
+    from tilestitch.mapping.alone import layers_on_array, layers_on_tree, total_cycles
+    from tilestitch.mapping.network import layers_of
+
     layers, _ = layers_of(graph)
     if not layers:
         return None
@@ -123,7 +128,7 @@ def _times(schedule: Schedule, done: _Done, mapped: int, inside: int) -> tuple[T
     )
 
 
-def _layer_rows(schedule: Schedule, done: _Done, alone: Sequence[AloneLayer], runs: int) -> Iterator[LayerRow]:
+def _layer_rows(schedule: Schedule, done: _Done, alone: "Sequence[AloneLayer]", runs: int) -> Iterator[LayerRow]:
     """Of the layers whose operators are products of kernels by the same name."""
     took = done.cycles.sum(axis=1)
     of = {kernel.anchor: float(took[number]) for number, kernel in enumerate(schedule.kernels) if kernel.anchor}

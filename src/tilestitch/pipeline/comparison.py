@@ -7,8 +7,6 @@ from tilestitch.base.html import Record
 from tilestitch.base.shown import Shown
 from tilestitch.ir.report import Misfit
 from tilestitch.pipeline.compilation import Compilation, given
-from tilestitch.pipeline.origin import call_text, origin_of
-from tilestitch.report.html.page import run_page
 from tilestitch.report.page import ReportPage
 from tilestitch.report.report_json import compare_json
 from tilestitch.report.report_text import compare_text
@@ -48,6 +46,9 @@ class Comparison(Shown):
 
     def to_html(self, command: str = "") -> str:
         """What `tilestitch compare --html` writes: one page of all strategies; `command` is said to make it again."""
+        from tilestitch.pipeline.origin import call_text, origin_of
+        from tilestitch.report.html.page import run_page
+
         first = self.fitting[0]
         if not command:
             names = [one.strategy for one in self._rows()]

@@ -1,7 +1,7 @@
 """What a compilation gives: the value of every stage."""
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tilestitch.base.errors import InputError
 from tilestitch.base.html import Record
@@ -16,16 +16,15 @@ from tilestitch.ir.samples import OutputSamples, TensorSamples
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline.options import Options
-from tilestitch.pipeline.origin import call_text, origin_of
-from tilestitch.pipeline.waiting import blame_of, idle_of
 from tilestitch.report.decided_json import decisions, operator_rows
-from tilestitch.report.html.contents import SimulatedRun
-from tilestitch.report.html.page import run_page
 from tilestitch.report.page import ReportPage
 from tilestitch.report.report_json import report_json
 from tilestitch.report.report_text import trace_text
 from tilestitch.report.schedule_text import schedule_text
 from tilestitch.report.totals import one_batch
+
+if TYPE_CHECKING:
+    from tilestitch.report.html.contents import SimulatedRun
 
 _Value = TypeVar("_Value")
 
@@ -120,14 +119,20 @@ class Compilation(Shown):
 
     def to_html(self, command: str = "") -> str:
         """What `tilestitch compile --html` writes: a page to look at; `command` is said to make it again."""
+        from tilestitch.pipeline.origin import call_text, origin_of
+        from tilestitch.report.html.page import run_page
+
         if not command:
             command = call_text("compile", self.loaded.name, self.machine.name, [self.run.strategy], self.options)
         return run_page([self.simulated_run()], origin_of(self.options, command))
 
-    def simulated_run(self) -> SimulatedRun:
+    def simulated_run(self) -> "SimulatedRun":
         """What a page draws; raises `InputError` where nothing was simulated."""
         if self.report is None or self.schedule is None or self.trace is None:
             raise InputError(f"{self.loaded.name}: was not simulated, so it has no page; compile it without stop_after")
+        from tilestitch.pipeline.waiting import blame_of, idle_of
+        from tilestitch.report.html.contents import SimulatedRun
+
         blame = None
         if self.report.batches == 1:
             blame = blame_of(self.report, self.schedule, self.trace, self.machine)

@@ -4,6 +4,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import onnx
 
@@ -20,7 +21,6 @@ from tilestitch.ir.partition import ByHand, Groups
 from tilestitch.ir.report import DECIDING_SHARE, CheckRow
 from tilestitch.ir.schedule import Schedule
 from tilestitch.lower.sums import with_sums
-from tilestitch.mapping.tile import tile_energy
 from tilestitch.passes import simplify
 from tilestitch.passes.narrow import as_wide_as
 from tilestitch.pipeline.batches import fastest, iteration_batches, latency, not_slower, possible_batches
@@ -37,16 +37,17 @@ from tilestitch.pipeline.views import composed_graph
 from tilestitch.report.beside_text import beside_note
 from tilestitch.report.page import ReportPage
 from tilestitch.report.summarise import Workload, summarise
-from tilestitch.sim.chip.check import Checked, checked, worst
-from tilestitch.sim.chip.energy import energy
+from tilestitch.sim.chip.energy import TileEnergy, energy
 from tilestitch.sim.chip.long_integers import long_tensors
-from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.widths import note, unproven
 from tilestitch.zoo.inputs import BITS, integer_inputs, iteration_inputs
 
-References = dict[
-    tuple[int, int], tuple[Reference, ...]
-]  # of each draw of inputs, by batch per iteration and number of iterations
+if TYPE_CHECKING:
+    from tilestitch.sim.chip.check import Checked
+    from tilestitch.sim.chip.reference import Reference
+
+# Of each draw of inputs, by batch per iteration and number of iterations.
+References: TypeAlias = "dict[tuple[int, int], tuple[Reference, ...]]"
 
 
 def compile_network(
@@ -56,7 +57,7 @@ def compile_network(
     strategy: Strategy,
     options: Options,
     *,
-    references: References | None = None,
+    references: "References | None" = None,
     progress: Progress = quiet,
 ) -> Compilation:
     """Take a network through every stage, up to `options.stop_after`.
@@ -298,7 +299,7 @@ def _expect_divisible(request: Request, networks: Networks) -> None:
 
 
 def _reported(
-    request: Request, done: Compilation, model: onnx.ModelProto, references: References | None
+    request: Request, done: Compilation, model: onnx.ModelProto, references: "References | None"
 ) -> Compilation:
     """A simulated compilation with its report, executed and compared with onnxruntime where asked."""
     found: list[Checked] = []
@@ -306,7 +307,7 @@ def _reported(
     doubtful = unproven(graph, long_tensors(model, graph))
     if request.options.verify:
         found = _checked(request, done, model, references)
-    report = _report(request, done, worst([one.rows for one in found]))
+    report = _report(request, done, _worst(found))
     if doubtful:
         drawn = _drawn_bits(references, given(done.schedule)) if request.options.verify else None
         report = replace(report, notes=(*report.notes, note(doubtful, drawn)))
@@ -332,10 +333,18 @@ def _drawn_bits(references: References, schedule: Schedule) -> int:
     return max((int(end).bit_length() for array in arrays for end in (array.min(), array.max())), default=0)
 
 
+def _worst(found: "Sequence[Checked]") -> tuple[CheckRow, ...]:
+    """The checks of several draws of inputs as those of one."""
+    if not found:
+        return ()
+    from tilestitch.sim.chip.check import worst
+
+    return worst([one.rows for one in found])
+
+
 def _report(request: Request, done: Compilation, checks: tuple[CheckRow, ...]) -> ReportPage:
     """What a simulated compilation came to."""
     schedule, trace, options = given(done.schedule), given(done.trace), request.options
-    mappings = {one.anchor: one.mapping for one in schedule.kernels if one.anchor and one.mapping is not None}
     limits = bounds(
         schedule.graph,
         request.machine,
@@ -348,13 +357,25 @@ def _report(request: Request, done: Compilation, checks: tuple[CheckRow, ...]) -
         request.machine,
         Workload(options.batch or 1, request.share, options.batches),
         limits=limits,
-        energy_pj=energy(trace, request.machine, tile_energy(request.machine, mappings)).parts,
+        energy_pj=energy(trace, request.machine, _tile_energy(request.machine, schedule)).parts,
         checks=checks,
     )
 
 
-def _checked(request: Request, done: Compilation, model: onnx.ModelProto, references: References) -> list[Checked]:
+def _tile_energy(machine: Accelerator, schedule: Schedule) -> TileEnergy | None:
+    """What tiles take on an array or tree; None where no core has one."""
+    if not any(core.has_mapper for core in machine.cores):
+        return None
+    from tilestitch.mapping.tile import tile_energy
+
+    mappings = {one.anchor: one.mapping for one in schedule.kernels if one.anchor and one.mapping is not None}
+    return tile_energy(machine, mappings)
+
+
+def _checked(request: Request, done: Compilation, model: onnx.ModelProto, references: References) -> "list[Checked]":
     """The program executed on each draw of inputs, and its outputs compared with onnxruntime's."""
+    from tilestitch.sim.chip.check import checked
+
     schedule, progress = given(done.schedule), request.progress
     key = schedule.batch, schedule.iterations
     if key not in references:
@@ -373,7 +394,7 @@ def _unblocked(done: Compilation) -> Graph:
     return graph
 
 
-def _references(model: onnx.ModelProto, schedule: Schedule, graph: Graph) -> tuple[Reference, ...]:
+def _references(model: onnx.ModelProto, schedule: Schedule, graph: Graph) -> "tuple[Reference, ...]":
     """What to expect for inputs that are drawn: twice where there are integers among them.
 
     `graph` is the network of the schedule, with every softmax whole.
@@ -381,6 +402,8 @@ def _references(model: onnx.ModelProto, schedule: Schedule, graph: Graph) -> tup
     Integers are drawn as large as the network can take them: a smaller draw follows where they leave the 32 bits that
     the machine has for them, where an operator is not defined for them, or where they leave most values undecided.
     """
+    from tilestitch.sim.chip.reference import Reference
+
     shapes = {name: tensor.shape for name, tensor in schedule.graph.tensors.items()}
     exported = exported_batch_of(model)
     integers = integer_inputs(model)

@@ -163,14 +163,19 @@ def _clamped(graph: Graph) -> tuple[str, ...]:
     clamped = [
         name
         for name, value in graph.constants.items()
-        if name in graph.consumers
-        and graph.tensors[name].dtype.has_float16
-        and np.abs(value, where=np.isfinite(value), out=np.zeros_like(value)).max(initial=0) > FLOAT16_MAX
+        if name in graph.consumers and graph.tensors[name].dtype.has_float16 and _exceeds_float16(value)
     ]
     if not clamped:
         return ()
     shown = ", ".join(clamped[:3]) + (f" and {len(clamped) - 3} more" if len(clamped) > 3 else "")
     return (f"Constants beyond the range of float16 are clamped to +-65,504 in the float16 check: {shown}.",)
+
+
+def _exceeds_float16(value: np.ndarray) -> bool:
+    """Whether a finite number among some is beyond the range of float16."""
+    if value.min(initial=0) >= -FLOAT16_MAX and value.max(initial=0) <= FLOAT16_MAX:  # which NaN is not
+        return False
+    return bool(np.abs(value, where=np.isfinite(value), out=np.zeros_like(value)).max(initial=0) > FLOAT16_MAX)
 
 
 def _kernel_rows(

@@ -3,10 +3,6 @@
 from collections.abc import Sequence
 from io import StringIO
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 Row = Sequence[str]
 
 
@@ -17,6 +13,10 @@ def title(text: str, underline: str = "-") -> list[str]:
 
 def table(head: Row | None, rows: Sequence[Row], align: str, *, gap: int = 3) -> list[str]:
     """Columns aligned to the left or right, `l` or `r` for each, every line indented by two."""
+    from rich.console import Console  # most of what a compilation imports for text that nobody may ask for
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(box=None, show_header=head is not None, pad_edge=False, padding=(0, gap, 0, 0))
     for name, side in zip(head if head is not None else [""] * len(align), align, strict=True):
         grid.add_column(Text(name), justify="right" if side == "r" else "left", no_wrap=True)

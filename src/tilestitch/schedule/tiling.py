@@ -19,7 +19,6 @@ from tilestitch.kernels.surroundings import NOWHERE, Room, Surroundings
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run
 from tilestitch.schedule.halves import with_halves
-from tilestitch.schedule.mapped import mapped_kernel
 from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found
 from tilestitch.schedule.searches import Searches
 from tilestitch.schedule.splits import CoreOrders, kept_bytes, outermost, splits_worth_a_search
@@ -180,6 +179,8 @@ def tile_in_rooms(
             kernel = replace(kernel, tiling=asked)
         rows = tuple((size_bytes, found.tolist()) for size_bytes, found in tested.items())
         return kernel, Rooms(around.results, rows)
+    from tilestitch.schedule.mapped import mapped_kernel  # a mapper, which cores without an array do not need
+
     kept = kept_bytes(shape, shapes.nest(operators, one.cores[0]), around, one.splits, tiling.steps)
     return mapped_kernel(shape, machine, kernel, around, kept) or kernel, None
 

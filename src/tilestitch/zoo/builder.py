@@ -134,9 +134,12 @@ class GraphBuilder:
     def model(self) -> onnx.ModelProto:
         """Draw the weights and return the finished model."""
         model = self._without_weights(self._inputs)
-        tensors = model.graph.initializer  # filled in place: make_graph and make_model each copy what they are given
+        tensors = model.graph.initializer  # filled in place: make_graph, make_model and append copy what they are given
         for weight in self._weights:
-            tensors.append(numpy_helper.from_array(draw(weight, self._network), weight.name))
+            tensor, values = tensors.add(), draw(weight, self._network)
+            tensor.name, tensor.data_type = weight.name, onnx.TensorProto.FLOAT
+            tensor.dims.extend(weight.shape)
+            tensor.raw_data = numpy_helper.tobytes_little_endian(values)
         return model
 
     def structure(self) -> onnx.ModelProto:
