@@ -42,6 +42,7 @@ class Candidate:
     ring: bool = False  # whether sums lie one behind the other in the accumulators
     behind: bool = False  # whether tiles of a kernel lie behind those of the one before
     rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
+    joined: bool = False  # whether what a concatenation joins is written where it lies there
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
@@ -51,7 +52,7 @@ class Candidate:
     @property
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
-        return Rewriting(self.apart, self.folded, self.bands, self.streams)
+        return Rewriting(self.joined, self.apart, self.folded, self.bands, self.streams)
 
     @property
     def sinks(self) -> tuple[str, ...]:
@@ -85,6 +86,7 @@ class Candidate:
             self.order,
             ring=self.ring,
             behind=self.behind,
+            joined=self.joined,
             apart=self.apart,
             folded=self.folded,
             picks=self.picks,
