@@ -14,8 +14,10 @@ from tilestitch import api
 from tilestitch.api import HandGroup, HandSchedule
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.frontend.reader import read_onnx
+from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.graph import Graph
+from tilestitch.ir.rewriting import Rewriting
 from tilestitch.ir.verify import verify_graph
 from tilestitch.passes import simplify
 from tilestitch.passes.joined import joined
@@ -38,9 +40,10 @@ def copies(graph: Graph) -> list[str]:
     return [op.name for op in graph.operators if op.kind == "copy"]
 
 
-def test_nothing_is_copied_where_only_the_concatenation_reads_its_parts():
-    """All of GoogLeNet's are; the other operators do what they did."""
-    graph = composed("googlenet")
+@pytest.mark.parametrize("network", ["googlenet", "unet", "densenet121"])
+def test_nothing_is_copied_where_all_can_be_written_and_read_in_place(network):
+    """The other operators do what they did; whoever reads a part waits for its makers alone."""
+    graph = composed(network)
     found, now = joined(graph)
     verify_graph(found)
     assert copies(graph)
@@ -49,6 +52,11 @@ def test_nothing_is_copied_where_only_the_concatenation_reads_its_parts():
     assert {name for name, after in now.items() if not after} == set(copies(graph))
     assert [op.name for op in found.operators] == [op.name for op in graph.operators if op.kind != "copy"]
     assert all(found.by_name[op.name].dims == op.dims for op in graph.operators if op.kind != "copy")
+    place = {op.name: number for number, op in enumerate(found.operators)}
+    assert all(place[maker.name] < place[name] for name in place for maker in found.makers[name])
+    reads = [(op.name, name) for op in found.operators for name in op.inputs if name in found.producers]
+    early = [name for name, tensor in reads if set(found.producers[tensor]) - set(found.makers[name])]
+    assert bool(early) is (network != "googlenet")
     alone = composed("resnet18")
     assert joined(alone)[0] is alone
 
@@ -78,6 +86,37 @@ def test_concatenations_along_any_axis_compute_the_same(seed: int, machine: int,
     assert done.report.verified, done.report.checks
     assert done.report.latency_cycles >= done.report.bound_cycles
     assert done.report.ddr_bytes >= done.report.compulsory_bytes
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    seed=st.integers(0, 10**6),
+    places=st.sets(st.integers(0, 20), max_size=3),
+    pieces=st.lists(st.integers(1, 2), min_size=4, max_size=4),
+    order=st.sampled_from([BREADTH_FIRST, DEPTH_FIRST]),
+)
+def test_parts_that_several_groups_make_compute_the_same(
+    seed: int, places: set[int], pieces: list[int], order: str
+) -> None:
+    """Cut anywhere, groups write parts of one tensor and read parts that others wrote before them."""
+    proto, toy = joining_model(seed), machine_named("toy")
+    loaded = read_onnx(proto, name="joining", batch=2, weights={})
+    graph = composed_graph(simplify(loaded, fold_bn=True), Rewriting(joined=True))[0]
+    groups, taken = list[HandGroup](), set[str]()
+    for place in [*sorted(place for place in places if place < len(graph.operators)), None]:
+        wanted = {op.name for op in graph.operators} if place is None else {graph.operators[place].name}
+        for op in reversed(graph.operators):
+            wanted |= {maker.name for maker in graph.makers[op.name]} if op.name in wanted else set()
+        if wanted - taken:
+            until = () if place is None else (graph.operators[place].name,)
+            groups.append(HandGroup(f"g{len(groups)}", until, pieces=pieces[len(groups)]))
+        taken |= wanted
+    schedule = HandSchedule("hand", groups, order, joined=True)
+    options = Options(batch=2 * toy.clusters, batch_per_cluster=2, verify=True)
+    done = compile_network(proto, "joining", toy, strategy_by_hand(schedule), options)
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+    assert done.report.latency_cycles >= done.report.bound_cycles
 
 
 @pytest.mark.parametrize("network", ["googlenet", "unet"])

@@ -138,8 +138,5 @@ def in_running_order(graph: Graph, cuts: tuple[Cut, ...]) -> bool:
     """Whether every cut has operators, and none reads what a later one makes."""
     number = {name: at for at, cut in enumerate(cuts) for name in cut.operators}
     return all(cut.operators for cut in cuts) and all(
-        number[maker.name] <= number[op.name]
-        for op in graph.operators
-        for tensor in op.inputs
-        for maker in graph.producers.get(tensor, ())
+        number[maker.name] <= number[op.name] for op in graph.operators for maker in graph.makers[op.name]
     )
