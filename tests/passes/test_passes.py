@@ -17,6 +17,7 @@ from tilestitch.ir.verify import verify_graph
 from tilestitch.ops import is_view
 from tilestitch.passes import simplify
 from tilestitch.passes.fold import drop_unused, fold_batch_norm, fold_constants
+from tilestitch.passes.joined import joined
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.recognise import recognise
 from tilestitch.passes.views import resolve_views
@@ -534,9 +535,12 @@ def test_the_whole_chain_keeps_the_meaning_of_a_network(name):
 # ---- views
 
 
-def resolved(graph: Graph, *, in_place_concat: bool = False) -> Graph:
+def resolved(graph: Graph, *, in_place: bool = False) -> Graph:
     """The graph without views, checked: it is valid, means the same, and the returned names are right."""
-    found, names = resolve_views(graph, in_place_concat=in_place_concat)
+    found, names = resolve_views(graph)
+    if in_place:
+        found, now = joined(found)
+        names = {old: tuple(one for name in after for one in now[name]) for old, after in names.items()}
     verify_graph(found)
     assert not any(is_view(op) for op in found.operators)
     assert_same_meaning(graph, found)
@@ -710,14 +714,35 @@ def test_a_concatenation_is_a_copy_per_part():
 
 
 def test_a_concatenation_may_be_written_in_place():
-    """By an operator whose result only the concatenation reads; inputs and shared tensors are still copied."""
+    """By an operator whose result others may read there; inputs and outputs are still copied."""
     net = Net()
     x, shared, y = net.op("Relu", net.input(2, 3)), net.op("Neg", net.input(2, 4)), net.input(2, 5)
-    joined = net.op("Concat", x, shared, y, axis=1, name="concat")
-    graph = net.graph(net.op("Softmax", joined), net.op("Exp", shared))
-    resolved(graph, in_place_concat=True)
-    _, names = resolve_views(graph, in_place_concat=True)
-    assert names["concat"] == ("concat.1", "concat.2")
+    output = net.op("Sigmoid", net.input(2, 1))
+    concat = net.op("Concat", x, shared, y, output, axis=1, name="concat")
+    found = resolved(net.graph(net.op("Softmax", concat), net.op("Exp", shared), output), in_place=True)
+    assert [op.name for op in found.producers[concat] if op.kind == "copy"] == ["concat.2", "concat.3"]
+    assert {op.kind: op.inputs for op in found.operators}["exp"] == (concat,)
+
+
+def test_what_is_joined_again_with_more_is_a_part_of_the_last_concatenation():
+    """Whoever reads the first of them reads the beginning of the last; one that is turned round is copied."""
+    net = Net()
+    x, y, z = (net.op("Relu", net.input(2, n)) for n in (3, 4, 5))
+    first, last = net.op("Concat", x, y, axis=1), net.op("Concat", x, y, z, axis=1)
+    found = resolved(net.graph(net.op("Softmax", first), net.op("Neg", last)), in_place=True)
+    assert kinds(found) == ["relu", "relu", "relu", "softmax", "neg"]
+    turned = net.op("Concat", y, x, axis=1)
+    found = resolved(net.graph(net.op("Softmax", turned), net.op("Neg", last)), in_place=True)
+    assert kinds(found).count("copy") == 2
+
+
+def test_an_operator_between_two_parts_of_a_concatenation_is_not_written_in_place():
+    """It would read a part of the tensor of which it writes another."""
+    net = Net()
+    x = net.op("Relu", net.input(2, 3))
+    found = resolved(net.graph(net.op("Softmax", net.op("Concat", x, net.op("Neg", x), axis=1))), in_place=True)
+    assert kinds(found).count("copy") == 1
+    assert all(not set(op.inputs) & set(op.outputs) for op in found.operators)
 
 
 def test_nested_concatenations_are_copied_once():
@@ -736,8 +761,8 @@ def test_a_reader_of_one_part_reads_past_the_concatenation():
     """And where all do, nothing is left of it."""
     net = Net()
     x, y = net.op("Relu", net.input(2, 3)), net.op("Neg", net.input(2, 4))
-    joined = net.op("Concat", x, y, axis=1)
-    first, second = net.op("Slice", joined, [0], [2], [1]), net.op("Slice", joined, [4], [7], [1])
+    both = net.op("Concat", x, y, axis=1)
+    first, second = net.op("Slice", both, [0], [2], [1]), net.op("Slice", both, [4], [7], [1])
     found = resolved(net.graph(net.op("Softmax", first), net.op("Exp", second)))
     assert kinds(found) == ["relu", "neg", "softmax", "exp"]
 
@@ -750,7 +775,7 @@ def test_a_write_fills_a_box_forwards():
     reversed_z = net.op("Slice", net.op("Tanh", net.input(6)), [5], [-7], [0], [-1])
     graph = net.graph(reversed_z, net.op("Softmax", net.op("Reshape", both, [8])))
     for in_place, copies in ((False, 4), (True, 2)):
-        found = resolved(graph, in_place_concat=in_place)
+        found = resolved(graph, in_place=in_place)
         assert all(stride > 0 for op in found.operators for axis in op.writes[0].axes for _, stride in axis.terms)
         assert kinds(found).count("copy") == copies
 
@@ -784,7 +809,7 @@ def test_resolving_views_keeps_the_meaning(graph):
 @given(chains())
 def test_resolving_views_in_place_keeps_the_meaning(graph):
     """The same where producers write into their part of a concatenation."""
-    resolved(graph, in_place_concat=True)
+    resolved(graph, in_place=True)
 
 
 @given(chains())

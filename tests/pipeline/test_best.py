@@ -325,3 +325,20 @@ def test_it_is_one_of_several_to_compare(monkeypatch):
     found = api.compare("resnet18:small", "toy", ["tvm", "best"], batch=2, options=Options(effort=Effort.LOW))
     slower, faster = (done.report.latency_cycles for done in found.fitting if done.report is not None)
     assert faster < slower
+
+
+def test_concatenations_written_in_place_are_compiled_with_what_candidates_share():
+    """Fewer kernels, all others as before, with the cycles of a full compilation; `part` comes after it, not before."""
+    evaluator, scene = scene_of("googlenet")
+    (candidate,) = MOVES["join"](scene)
+    assert candidate.joined
+    kinds = [scene.graph.by_name[name].kind for kernel in scene.candidate.kernels for name in kernel]
+    assert sum(map(len, candidate.kernels)) == len(kinds) - kinds.count("copy") < len(kinds)
+    one = evaluator.evaluate(candidate)
+    assert one is not None
+    assert latency(evaluator.compiled(candidate, alone=True)) == one.latency_cycles
+    again = replace(scene, candidate=candidate, graph=evaluator.graph(candidate))
+    assert not list(MOVES["join"](again))
+    assert all(other.joined for other in MOVES["part"](again))
+    _, other = scene_of("resnet18")
+    assert not list(MOVES["join"](other))

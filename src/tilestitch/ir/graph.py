@@ -200,6 +200,32 @@ class Graph(Shown):
         return {name: tuple(ops) for name, ops in found.items()}
 
     @cached_property
+    def makers(self) -> Mapping[str, tuple[Operator, ...]]:
+        """Operator -> those that write some of what it reads; of a tensor in parts only those of the parts it reads."""
+        parts = {
+            name: [(op, write.hull(op.whole)) for op in ops for write in op.writes if write.tensor == name]
+            for name, ops in self.producers.items()
+        }
+        found: dict[str, tuple[Operator, ...]] = {}
+        for op in self.operators:
+            of: dict[str, Operator] = {}
+            for read in op.reads:
+                several = parts.get(read.tensor, ())
+                region = self.read_region(read, op.whole) if len(several) > 1 else None
+                of.update((maker.name, maker) for maker, part in several if region is None or part.overlaps(region))
+            found[op.name] = tuple(of.values())
+        return found
+
+    @cached_property
+    def readers(self) -> Mapping[str, tuple[Operator, ...]]:
+        """Operator -> those that read some of what it writes, in their order."""
+        found: dict[str, list[Operator]] = {op.name: [] for op in self.operators}
+        for op in self.operators:
+            for maker in self.makers[op.name]:
+                found[maker.name].append(op)
+        return {name: tuple(ops) for name, ops in found.items()}
+
+    @cached_property
     def consumers(self) -> Mapping[str, tuple[Operator, ...]]:
         """Tensor -> operators that read it, in order; absent where nobody does."""
         found: dict[str, list[Operator]] = {}
@@ -215,7 +241,8 @@ class Graph(Shown):
             name
             for op in operators
             for name in op.outputs
-            if name in self.outputs or any(reader.name not in inside for reader in self.consumers.get(name, ()))
+            if name in self.outputs
+            or any(reader.name not in inside and name in reader.inputs for reader in self.readers[op.name])
         ]
 
     def read_region(self, access: Access, box: Region) -> Region:

@@ -32,6 +32,7 @@ class Stream:
 class Rewriting:
     """What is rewritten: by default nothing."""
 
+    joined: bool = False  # whether what a concatenation joins is written where it lies there
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network

@@ -219,12 +219,12 @@ def kernels_of(
     An operator that leads to the ends of several kernels, or whose result is read outside the group as well, belongs
     to none of them: a tile computes only what its own kernel's end needs, so such an operator runs in a kernel before.
     Whoever reads a tensor that several kernels write part by part reads it from memory: its writers are `closed`, each
-    the end of its own kernel.
+    the end of its own kernel, or those that read another part are.
     """
     members = {op.name for op in operators}
     ends: dict[str, frozenset[str]] = {}  # operator -> last operators that it leads to
     for op in reversed(operators):
-        readers = {reader.name for name in op.outputs for reader in graph.consumers.get(name, ())}
+        readers = {reader.name for reader in graph.readers[op.name]}
         found = frozenset[str]().union(*(ends[name] for name in readers & members))
         leaves = bool(readers - members) or any(name in graph.outputs for name in op.outputs)
         ends[op.name] = found | {op.name} if leaves or not found else found
@@ -238,17 +238,22 @@ def kernels_of(
         else:
             kernels.setdefault(next(iter(ends[op.name])), []).append(op)
     found = [*(kernels_of(graph, shared, closed) if shared else ()), *map(tuple, kernels.values())]
-    partial = {name for kernel in found for name in _writers_of_parts(graph, kernel)}
+    partial = {name for kernel in found for name in _apart(graph, kernel)}
     return found if partial <= closed else kernels_of(graph, operators, closed | partial)
 
 
-def _writers_of_parts(graph: Graph, kernel: tuple[Operator, ...]) -> set[str]:
-    """Operators of a kernel that write a part of a tensor which the kernel reads and others write as well."""
+def _apart(graph: Graph, kernel: tuple[Operator, ...]) -> set[str]:
+    """Operators at which a kernel is cut, as it reads and writes parts of a tensor that others write as well.
+
+    Those that write what the kernel reads, and those that read what only others write.
+    """
     inside = {op.name for op in kernel}
-    read = {name for op in kernel for name in op.inputs}
-    return {
-        op.name
-        for op in kernel
-        for name in op.outputs
-        if name in read and any(writer.name not in inside for writer in graph.producers[name])
-    }
+    found: set[str] = set()
+    for op in kernel:
+        for name in op.outputs:
+            if all(writer.name in inside for writer in graph.producers[name]):
+                continue
+            here = {reader.name for reader in graph.readers[op.name]}
+            read = {reader.name for reader in kernel if name in reader.inputs}
+            found |= {op.name} if read & here else read
+    return found

@@ -146,21 +146,21 @@ def _access_form(op: Operator, access: Access, graph: Graph) -> Iterator[str]:
 
 def _order(graph: Graph) -> Iterator[str]:
     """Inputs and constants are written by nobody, everything else before it is read."""
-    waiting = {name: len(ops) for name, ops in graph.producers.items()}
     for name in (*graph.inputs, *graph.constants):
         for op in graph.producers.get(name, ()):
             yield f"operator {op.name!r} writes {name!r}, which comes from outside"
-    given = {*graph.inputs, *graph.constants}
+    given, done = {*graph.inputs, *graph.constants}, set[str]()
     for op in graph.operators:
         for name in op.inputs:
-            if name not in given and name not in waiting:
+            if name not in given and name not in graph.producers:
                 yield f"operator {op.name!r} reads {name!r}, which no operator writes"
-            elif waiting.get(name, 0) > 0:
+        late = {name for maker in graph.makers[op.name] if maker.name not in done for name in maker.outputs}
+        for name in op.inputs:
+            if name in late:
                 yield f"operator {op.name!r} reads {name!r} before all of it is written"
-        for name in op.outputs:
-            waiting[name] -= 1
+        done.add(op.name)
     for name in graph.outputs:
-        if name not in given and name not in waiting:
+        if name not in given and name not in graph.producers:
             yield f"output {name!r} is never written"
 
 

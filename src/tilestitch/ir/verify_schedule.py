@@ -105,7 +105,7 @@ def _kernel_sets(kernels: Kernels, graph: Graph) -> Iterator[str]:
             yield f"kernel {number} ({' + '.join(kernel)}) has several ends, or an order in which it cannot run"
         done.update(kernel)
         for op in operators:
-            late = [one.name for name in op.inputs for one in graph.producers.get(name, ()) if one.name not in done]
+            late = [one.name for one in graph.makers[op.name] if one.name not in done]
             if late:
                 yield f"kernel {number}: operator {op.name!r} reads what {late[0]!r} makes, which runs later"
 
@@ -114,7 +114,7 @@ def _cuttable(number: int, operators: Sequence[str], axis: int, pieces: int, gra
     inside = set(operators)
     for name in operators:
         for tensor in graph.by_name[name].outputs:
-            readers = graph.consumers.get(tensor, ())
+            readers = [reader for reader in graph.readers[name] if tensor in reader.inputs]
             if tensor not in graph.outputs and all(reader.name in inside for reader in readers):
                 continue
             shape = graph.tensors[tensor].shape

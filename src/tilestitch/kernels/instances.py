@@ -3,7 +3,7 @@
 Source: Zhao et al., GraphTurbo, OSDI 2023, section 3.3.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 
@@ -48,18 +48,21 @@ def split_into_instances(
             instances.append(
                 Instance(len(instances), f"g{number}[{piece}]", number, tuple(group), wanted, reads, boxes)
             )
-    makers: dict[str, list[Instance]] = {}
+    makers: dict[str, list[tuple[Instance, Region]]] = {}
     for instance in instances:
-        for name in instance.writes:
-            makers.setdefault(name, []).append(instance)
+        for op in (graph.by_name[name] for name in instance.operators if name in instance.boxes):
+            for write in (write for write in op.writes if write.tensor in instance.writes):
+                part = write.hull(instance.boxes[op.name]).intersect(instance.writes[write.tensor])
+                if part is not None:
+                    makers.setdefault(write.tensor, []).append((instance, part))
     producers = tuple(
         tuple(
             sorted(
                 {
                     maker.number
                     for name, region in instance.reads.items()
-                    for maker in makers.get(name, ())
-                    if maker.writes[name].overlaps(region)
+                    for maker, part in makers.get(name, ())
+                    if maker.group != instance.group and part.overlaps(region)
                 }
             )
         )
@@ -91,8 +94,25 @@ class PieceNeeds:
             operators = [self.graph.by_name[name] for name in group]
             boxes, needs = _needs(self.graph, operators, wanted)
             made = {name for op in operators for name in op.outputs}
-            self._known[key] = boxes, {name: region for name, region in needs.items() if name not in made}
+            reads = {name: region for name, region in needs.items() if name not in made}
+            self._known[key] = boxes, {**reads, **_parts_of_others(self.graph, operators, boxes, made)}
         return self._known[key]
+
+
+def _parts_of_others(
+    graph: Graph, operators: Sequence[Operator], boxes: Mapping[str, Region], made: Collection[str]
+) -> dict[str, Region]:
+    """What operators, each with its iterations, read of parts that others make of tensors of which they make some."""
+    inside, found = {op.name for op in operators}, dict[str, Region]()
+    for op in (op for op in operators if op.name in boxes):
+        for read in (read for read in op.reads if read.tensor in made):
+            region = graph.read_region(read, boxes[op.name])
+            for maker in (maker for maker in graph.makers[op.name] if maker.name not in inside):
+                for write in (write for write in maker.writes if write.tensor == read.tensor):
+                    part = write.hull(maker.whole).intersect(region)
+                    if part is not None:
+                        found[read.tensor] = part.hull(found[read.tensor]) if read.tensor in found else part
+    return found
 
 
 def _needs(

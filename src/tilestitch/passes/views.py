@@ -17,14 +17,13 @@ from tilestitch.passes.fold import drop_unused, fold_constants, fresh_name, move
 from tilestitch.passes.repeats import split_repeated
 
 
-def resolve_views(graph: Graph, *, in_place_concat: bool = False) -> tuple[Graph, dict[str, tuple[str, ...]]]:
+def resolve_views(graph: Graph) -> tuple[Graph, dict[str, tuple[str, ...]]]:
     """The network without view operators, and for each of its operators the names of those that now do the work.
 
     That is the operator itself; nothing for a view that its neighbours took in, or for what only led to parts that
     nobody reads; and for any other view one "copy" per pair that is left, named like the view, or `concat.0`,
     `concat.1`, ... where it had several pairs. Copies of one concatenation write disjoint parts of one tensor, which
-    then has several producers. With `in_place_concat`, an operator whose result only the concatenation reads writes
-    straight into its part.
+    then has several producers.
 
     Views of constants are applied to the values. Every write stays one-to-one, but an axis may be indexed by several
     dims (64 * head + channel). A reader that pads reads through a view only where outside stays outside.
@@ -36,7 +35,7 @@ def resolve_views(graph: Graph, *, in_place_concat: bool = False) -> tuple[Graph
         before = dict(work)
         _read_through(work, folded.tensors)
         _drop_dead(work, folded.outputs)
-        _write_through(work, folded, in_place_concat=in_place_concat)
+        _write_through(work, folded)
     constants = dict(folded.constants)
     operators = []
     for op in work.values():
@@ -125,7 +124,7 @@ def _drop_dead(work: dict[str, Operator], outputs: Sequence[str]) -> None:
             needed.update(op.inputs)
 
 
-def _write_through(work: dict[str, Operator], graph: Graph, *, in_place_concat: bool) -> None:
+def _write_through(work: dict[str, Operator], graph: Graph) -> None:
     """Let the operators that write a view's operand write its result, where it is a rearrangement of all elements.
 
     Each tensor is touched at most once; the caller repeats.
@@ -140,14 +139,14 @@ def _write_through(work: dict[str, Operator], graph: Graph, *, in_place_concat: 
     touched: set[str] = set()
     for view in [op for op in work.values() if is_view(op)]:
         x, y = view.reads[0].tensor, view.writes[0].tensor
-        if x in graph.outputs or x not in writers or {x, y} & touched or not _covers(view.reads[0], view, graph):
+        if x in graph.outputs or x not in writers or {x, y} & touched or not covers(view.reads[0], view, graph):
             continue
         alone = readers[x] == [view.name]
-        joins = in_place_concat or all(is_view(work[name]) for name in writers[x])
-        if not _covers(view.writes[0], view, graph) and not (alone and joins):
+        views = all(is_view(work[name]) for name in writers[x])
+        if not covers(view.writes[0], view, graph) and not (alone and views):
             continue
         around = [*writers[x], *(name for name in readers[x] if name != view.name)]
-        changed = [_moved_to(view, work[name], graph.tensors) for name in around]
+        changed = [moved_to(view, work[name], graph.tensors) for name in around]
         if None in changed:
             continue
         work.update((op.name, op) for op in changed if op is not None)
@@ -155,14 +154,14 @@ def _write_through(work: dict[str, Operator], graph: Graph, *, in_place_concat: 
         touched |= {x, y}
 
 
-def _covers(access: Access, view: Operator, graph: Graph) -> bool:
+def covers(access: Access, view: Operator, graph: Graph) -> bool:
     """Whether one side of a view touches each element of its tensor once, forwards, and each iteration another."""
     size = prod(graph.tensors[access.tensor].shape)
     forwards = all(stride > 0 for axis in access.axes for _, stride in axis.terms)
     return forwards and fills_box(access, view.dims) and access.hull(view.whole).size == view.iterations == size
 
 
-def _moved_to(view: Operator, op: Operator, tensors: Mapping[str, Tensor]) -> Operator | None:
+def moved_to(view: Operator, op: Operator, tensors: Mapping[str, Tensor]) -> Operator | None:
     """`op` with every access to the operand of `view` turned into one to its result; None where one cannot be."""
     if op.kind not in RULES:
         return None

@@ -95,11 +95,7 @@ def until(graph: Graph, members: Sequence[str]) -> tuple[str, ...]:
     return tuple(
         name
         for name in members
-        if all(
-            reader.name not in inside or reader.name == name
-            for tensor in graph.by_name[name].outputs
-            for reader in graph.consumers.get(tensor, ())
-        )
+        if all(reader.name not in inside or reader.name == name for reader in graph.readers[name])
     )
 
 

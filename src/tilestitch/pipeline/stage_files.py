@@ -191,12 +191,12 @@ def rewriting_in(start: Started) -> Rewriting:
     if fields.get("kind", start.value["partition"]).choice(_PARTITIONS) is not ByHand or "schedule" not in fields:
         return Rewriting()
     schedule = fields["schedule"].entries()
-    apart, folded = (name in schedule and schedule[name].value is True for name in ("apart", "folded"))
+    asked = {name for name in ("joined", "apart", "folded") if name in schedule and schedule[name].value is True}
     where = f"{start.where}: partition: schedule"
     bands = value_of(tuple[Band, ...], schedule["bands"].value, f"{where}: bands") if "bands" in schedule else ()
     found = schedule.get("streams")
     streams = () if found is None else value_of(tuple[Stream, ...], found.value, f"{where}: streams")
-    return Rewriting(apart, folded, bands, streams)
+    return Rewriting("joined" in asked, "apart" in asked, "folded" in asked, bands, streams)
 
 
 def decisions_in(start: Started, graph: Graph, machine: Accelerator) -> Decisions:

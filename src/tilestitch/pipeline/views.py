@@ -15,6 +15,7 @@ from tilestitch.ir.verify import verify_graph
 from tilestitch.kernels.runnable import by_units
 from tilestitch.passes.banded import with_bands
 from tilestitch.passes.factors import without_factors
+from tilestitch.passes.joined import joined
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.parted import in_parts
@@ -63,8 +64,9 @@ def composed_graph(simplified: Graph, rewriting: Rewriting = Rewriting()) -> Wit
     graph = assign_layouts(with_bands(write_outputs(resolved), rewriting.bands))
     folding = (without_factors,) if rewriting.folded else ()
     streaming = (partial(with_streams, streams=rewriting.streams),) if rewriting.streams else ()
+    joining = (joined,) if rewriting.joined else ()
     parting = (in_parts,) if rewriting.apart else ()
-    for change in (*folding, *streaming, *parting):
+    for change in (*folding, *streaming, *joining, *parting):
         graph, parts = change(graph)
         now = {old: tuple(dict.fromkeys(one for name in names for one in parts[name])) for old, names in now.items()}
     verify_graph(graph)

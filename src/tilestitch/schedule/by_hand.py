@@ -143,7 +143,7 @@ def _needed(graph: Graph, group: HandGroup, where: str) -> set[str]:
     wanted = set(group.until)
     for op in reversed(graph.operators):
         if op.name in wanted:
-            wanted.update(maker.name for name in op.inputs for maker in graph.producers.get(name, ()))
+            wanted.update(maker.name for maker in graph.makers[op.name])
     return wanted
 
 
@@ -153,7 +153,7 @@ def _expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, membe
     inside = set(members)
     for name in members:
         for tensor in graph.by_name[name].outputs:
-            readers = graph.consumers.get(tensor, ())
+            readers = [reader for reader in graph.readers[name] if tensor in reader.inputs]
             if tensor not in graph.outputs and all(reader.name in inside for reader in readers):
                 continue
             shape = graph.tensors[tensor].shape

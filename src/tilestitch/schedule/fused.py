@@ -48,7 +48,7 @@ def expect_alike(machine: Accelerator) -> None:
 def _expect_order(graph: Graph, blocks: Sequence[FusedBlock]) -> None:
     block_of = {name: number for number, block in enumerate(blocks) for name in block.operators}
     for op in graph.operators:
-        for maker in (maker for name in op.inputs for maker in graph.producers.get(name, ())):
+        for maker in graph.makers[op.name]:
             if block_of[maker.name] > block_of[op.name]:
                 raise InputError(
                     f"block {block_of[op.name]}: operator {printable(op.name)} reads what {printable(maker.name)} "

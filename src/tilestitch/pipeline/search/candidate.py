@@ -42,6 +42,7 @@ class Candidate:
     ring: bool = False  # whether sums lie one behind the other in the accumulators
     behind: bool = False  # whether tiles of a kernel lie behind those of the one before
     rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
+    joined: bool = False  # whether what a concatenation joins is written where it lies there
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
@@ -51,7 +52,7 @@ class Candidate:
     @property
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
-        return Rewriting(self.apart, self.folded, self.bands, self.streams)
+        return Rewriting(self.joined, self.apart, self.folded, self.bands, self.streams)
 
     @property
     def sinks(self) -> tuple[str, ...]:
@@ -85,6 +86,7 @@ class Candidate:
             self.order,
             ring=self.ring,
             behind=self.behind,
+            joined=self.joined,
             apart=self.apart,
             folded=self.folded,
             picks=self.picks,
@@ -136,8 +138,5 @@ def in_running_order(graph: Graph, cuts: tuple[Cut, ...]) -> bool:
     """Whether every cut has operators, and none reads what a later one makes."""
     number = {name: at for at, cut in enumerate(cuts) for name in cut.operators}
     return all(cut.operators for cut in cuts) and all(
-        number[maker.name] <= number[op.name]
-        for op in graph.operators
-        for tensor in op.inputs
-        for maker in graph.producers.get(tensor, ())
+        number[maker.name] <= number[op.name] for op in graph.operators for maker in graph.makers[op.name]
     )

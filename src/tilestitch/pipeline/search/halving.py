@@ -51,8 +51,7 @@ def _between(scene: Scene) -> Iterator[tuple[tuple[str, ...], Ends]]:
     for kernel in kernels:
         if kernel in products:
             continue
-        inputs = {tensor for name in kernel for tensor in graph.by_name[name].inputs}
-        makers = {of_kernel[op.name] for tensor in inputs for op in graph.producers.get(tensor, ())} & products
+        makers = {of_kernel[op.name] for name in kernel for op in graph.makers[name]} & products
         outputs = [tensor for name in kernel for tensor in graph.by_name[name].outputs]
         readers = {of_kernel[op.name] for tensor in outputs for op in graph.consumers.get(tensor, ())} & products
         if makers and readers:

@@ -16,7 +16,7 @@ from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.columns import columns
 from tilestitch.pipeline.search.fusing import fuse, unfuse
 from tilestitch.pipeline.search.halving import halves
-from tilestitch.pipeline.search.parting import part
+from tilestitch.pipeline.search.parting import join, part
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
 from tilestitch.schedule.splits import possible_splits
@@ -261,6 +261,7 @@ def batches(scene: Scene) -> Iterator[Candidate]:
 
 
 MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
+    "join": join,
     "park": park,
     "tiles": tiles,
     "halves": halves,

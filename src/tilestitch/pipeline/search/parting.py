@@ -1,4 +1,4 @@
-"""Candidates in terms of a network in which other operators do the work: one for each part, or none for factors."""
+"""Candidates in terms of a network in which other operators do the work: of parts, or without copies or factors."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -8,6 +8,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.kernels.runnable import by_units
 from tilestitch.passes.factors import without_factors
+from tilestitch.passes.joined import joined
 from tilestitch.passes.parted import in_parts
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.scene import Scene
@@ -24,10 +25,20 @@ def part(scene: Scene) -> Iterator[Candidate]:
     yield replace(_in_terms_of(candidate, graph, now, scene.machine), apart=True)
 
 
+def join(scene: Scene) -> Iterator[Candidate]:
+    """The candidate without copies of what can be written where a concatenation has it, where there are such."""
+    candidate = scene.candidate
+    if candidate.joined or candidate.apart:
+        return
+    graph, now = joined(scene.graph)
+    if graph is not scene.graph:
+        yield replace(_in_terms_of(candidate, graph, now, scene.machine), joined=True)
+
+
 def with_factors_folded(candidate: Candidate, graph: Graph, machine: Accelerator) -> Candidate:
     """The candidate without operators that multiply by powers of two, where weights can; itself without any."""
     found, now = without_factors(graph)
-    if candidate.folded or candidate.apart or found is graph:
+    if candidate.folded or candidate.joined or candidate.apart or found is graph:
         return candidate
     return replace(_in_terms_of(candidate, found, now, machine), folded=True)
 

@@ -39,7 +39,7 @@ def streamed(candidate: Candidate, graph: Graph, machine: Accelerator) -> list[C
 
     Each attention is a sub-graph of its own, or several where the states of all of its rows have no room.
     """
-    if candidate.streams or candidate.apart:
+    if candidate.streams or candidate.joined or candidate.apart:
         return []
     around = [found for op in graph.operators if (found := attention_of(graph, op)) is not None]
     chosen: dict[tuple[Stream, ...], Candidate] = {}
