@@ -205,22 +205,40 @@ def test_moves_change_the_schedule_and_keep_it_in_running_order(network):
         assert in_running_order(scene.graph, candidate.cuts)
 
 
-def test_the_border_of_two_sub_graphs_moves_by_whole_kernels():
-    """Both keep their pieces; a few kernels at one end of one are in the other, and the program runs."""
-    evaluator, scene = scene_of("resnet18")
+def two_cuts(scene: Scene) -> Scene:
+    """With the first half of the operators in two pieces, and the second half whole."""
     names = tuple(op.name for op in scene.graph.operators)
     cuts = (Cut(names[: len(names) // 2], 2, 2), Cut(names[len(names) // 2 :], 0, 1))
-    begin = replace(scene, candidate=replace(scene.candidate, cuts=cuts))
+    return replace(scene, candidate=replace(scene.candidate, cuts=cuts))
+
+
+def test_the_border_of_two_sub_graphs_moves_by_whole_kernels():
+    """Kernels at one end of one are in the other, and the program runs."""
+    evaluator, scene = scene_of("resnet18")
+    begin = two_cuts(scene)
+    cuts = begin.candidate.cuts
     found = list(MOVES["borders"](begin))
     sizes = {len(one.cuts[0].operators) - len(cuts[0].operators) for one in found}
     assert min(sizes) < 0 < max(sizes)
     for one in found:
-        assert [(cut.axis, cut.pieces) for cut in one.cuts] == [(2, 2), (0, 1)]
-        assert sorted(name for cut in one.cuts for name in cut.operators) == sorted(names)
+        assert sorted(name for cut in one.cuts for name in cut.operators) == sorted(begin.graph.by_name)
         moved = set(one.cuts[0].operators) ^ set(cuts[0].operators)
         assert any(moved & set(kernel) for kernel in begin.candidate.kernels)
         for kernel in begin.candidate.kernels:
             assert len(moved & set(kernel)) in (0, len(set(kernel) & set(cuts[0].operators)), len(kernel))
+    near = [one for one in found if [(cut.axis, cut.pieces) for cut in one.cuts] == [(2, 2), (0, 1)]]
+    assert any(evaluator.evaluate(one) is not None for one in near)
+
+
+def test_what_a_far_border_leaves_of_a_sub_graph_is_cut_anew():
+    """The giver has twice or half as many pieces; the taker stays in its own, and the program runs."""
+    evaluator, scene = scene_of("resnet18")
+    begin = two_cuts(scene)
+    found = [one for one in MOVES["borders"](begin) if [cut.pieces for cut in one.cuts] != [2, 1]]
+    first = [one for one in found if len(one.cuts[0].operators) < len(begin.candidate.cuts[0].operators)]
+    second = [one for one in found if one not in first]
+    assert {tuple(cut.pieces for cut in one.cuts) for one in first} == {(4, 1), (1, 1)}
+    assert {tuple(cut.pieces for cut in one.cuts) for one in second} == {(2, 2)}
     assert any(evaluator.evaluate(one) is not None for one in found)
 
 

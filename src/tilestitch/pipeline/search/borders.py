@@ -3,17 +3,20 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tilestitch.pipeline.search.candidate import Candidate, in_running_order
+from tilestitch.pipeline.search.candidate import Candidate, Cut, in_running_order
+from tilestitch.pipeline.search.places import extent, narrow_places
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.schedule.pieces import KernelIndex
 
-MOST_MOVED = 6  # kernels that change sides
+MOST_MOVED = 6  # kernels that change sides where the others stay in their pieces
+FAR = 6  # places, the narrowest, as far as which the border moves where the others are cut anew
 
 
 def borders(scene: Scene) -> Iterator[Candidate]:
-    """The last kernels of a sub-graph in the next one, or the first ones of that before it; the others in their pieces.
+    """The last kernels of a sub-graph in the next one, or the first ones of that before it.
 
-    First those that lose more cycles than their share of the sub-graph's operators.
+    The others stay in their pieces; or the border moves to a narrow place, and they are cut anew, in twice or half as
+    many. First comes where what is cut otherwise loses more cycles than its share of the sub-graph's operators.
     """
     graph, cuts = scene.graph, scene.candidate.cuts
     index = KernelIndex(graph, scene.candidate.kernels)
@@ -24,15 +27,32 @@ def borders(scene: Scene) -> Iterator[Candidate]:
             continue
         for giver, taker in ((at, at + 1), (at + 1, at)):
             own = cuts[giver].operators
-            kernels = [tuple(op.name for op in kernel) for kernel in index.within(own)]
             lost = max(1, scene.lost(own))
-            for count in range(1, min(MOST_MOVED, len(kernels) - 1) + 1):
-                moved = {name for kernel in (kernels[-count:] if giver < taker else kernels[:count]) for name in kernel}
+            for moved, anew in _moved(scene, index, cuts[giver], forward=giver < taker):
                 kept = tuple(name for name in own if name not in moved)
                 joined = tuple(sorted((*cuts[taker].operators, *moved), key=order.__getitem__))
-                sides = (kept, joined) if giver < taker else (joined, kept)
-                pair = [replace(cut, operators=names) for cut, names in zip(cuts[at : at + 2], sides, strict=True)]
-                candidate = scene.with_cuts(at, 2, pair)
-                if in_running_order(graph, candidate.cuts):
-                    found.append((scene.lost(tuple(moved)) / lost - len(moved) / len(own), candidate))
+                left = [replace(cuts[giver], operators=kept)]
+                if anew:
+                    left = [one for one in _anew(cuts[giver], kept) if one.pieces <= extent(graph, one, one.axis)]
+                for one in left:
+                    pair = (one, replace(cuts[taker], operators=joined))
+                    candidate = scene.with_cuts(at, 2, pair if giver < taker else pair[::-1])
+                    if in_running_order(graph, candidate.cuts):
+                        changed = kept if anew else tuple(moved)
+                        found.append((scene.lost(changed) / lost - len(changed) / len(own), candidate))
     yield from (candidate for _, candidate in sorted(found, key=lambda one: -one[0]))
+
+
+def _moved(scene: Scene, index: KernelIndex, cut: Cut, *, forward: bool) -> Iterator[tuple[frozenset[str], bool]]:
+    """What changes sides from the end of a sub-graph, or from its begin, and whether the rest of it is cut anew."""
+    kernels = [tuple(op.name for op in kernel) for kernel in index.within(cut.operators)]
+    for count in range(1, min(MOST_MOVED, len(kernels) - 1) + 1):
+        yield frozenset(name for kernel in (kernels[-count:] if forward else kernels[:count]) for name in kernel), False
+    for place in narrow_places(scene.graph, index, cut)[:FAR]:
+        yield frozenset(cut.operators) - place.before if forward else place.before, True
+
+
+def _anew(cut: Cut, kept: tuple[str, ...]) -> list[Cut]:
+    """What is left of a sub-graph, in twice or half as many pieces."""
+    counts = [count for count in (cut.pieces * 2, cut.pieces // 2) if count]
+    return [replace(cut, operators=kept, pieces=count) for count in counts]

@@ -1,14 +1,14 @@
 """Neighbours of a candidate, by the kind of move; of each kind those first that touch what loses most cycles."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
-from tilestitch.ir.graph import DimKind, Graph, Operator
+from tilestitch.ir.graph import DimKind, Graph
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, Once, TileRoom, TileRule
 from tilestitch.pipeline.search.banding import band
 from tilestitch.pipeline.search.borders import borders
@@ -17,6 +17,7 @@ from tilestitch.pipeline.search.columns import columns
 from tilestitch.pipeline.search.fusing import fuse, unfuse
 from tilestitch.pipeline.search.halving import halves
 from tilestitch.pipeline.search.parting import join, part
+from tilestitch.pipeline.search.places import Place, extent, narrow_places
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
 from tilestitch.schedule.splits import possible_splits
@@ -65,7 +66,7 @@ def merge(scene: Scene) -> Iterator[Candidate]:
         names = tuple(name for name in order if name in both)
         for like in dict.fromkeys((cut.axis, cut.pieces) for cut in cuts[at : at + 2]):
             cut = Cut(names, *like)
-            if like[1] <= _extent(scene.graph, cut, like[0]):
+            if like[1] <= extent(scene.graph, cut, like[0]):
                 yield scene.with_cuts(at, 2, [cut])
 
 
@@ -74,7 +75,7 @@ def split(scene: Scene) -> Iterator[Candidate]:
     index = KernelIndex(scene.graph, scene.candidate.kernels)
     for at in scene.by_loss:
         cut = scene.candidate.cuts[at]
-        places = _narrow_places(scene.graph, index, cut)
+        places = narrow_places(scene.graph, index, cut)
         least = [place for place in places if place.crossing_bytes == places[0].crossing_bytes]
         if len(least) > 1:
             parts, left = [], cut
@@ -285,34 +286,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Between two kernels of a sub-graph: the operators before it, and the results that are read behind it."""
-
-    before: frozenset[str]
-    crossing_bytes: int
-
-
-def _narrow_places(graph: Graph, index: KernelIndex, cut: Cut) -> list[_Place]:
-    """Where a sub-graph can be divided, the narrowest first, and of equals those nearest to the middle."""
-    kernels = index.within(cut.operators)
-    found, before = [], list[Operator]()
-    inside = set(cut.operators)
-    for kernel in kernels[:-1]:
-        before += kernel
-        names = {op.name for op in before}
-        crossing = sum(
-            graph.tensors[tensor].size_bytes
-            for op in before
-            for tensor in op.outputs
-            if any(reader.name in inside and reader.name not in names for reader in graph.consumers.get(tensor, ()))
-        )
-        found.append(_Place(frozenset(names), crossing))
-    middle = len(cut.operators) / 2
-    return sorted(found, key=lambda place: (place.crossing_bytes, abs(len(place.before) - middle)))
-
-
-def _parted(graph: Graph, cut: Cut, place: _Place) -> tuple[Cut, Cut]:
+def _parted(graph: Graph, cut: Cut, place: Place) -> tuple[Cut, Cut]:
     """A sub-graph as two, as far as its pieces allow it in as many pieces each."""
     parts = (
         tuple(name for name in cut.operators if name in place.before),
@@ -320,14 +294,14 @@ def _parted(graph: Graph, cut: Cut, place: _Place) -> tuple[Cut, Cut]:
     )
     found = [replace(cut, operators=names) for names in parts]
     first, second = (
-        one if one.pieces <= _extent(graph, one, one.axis) else replace(one, axis=0, pieces=1) for one in found
+        one if one.pieces <= extent(graph, one, one.axis) else replace(one, axis=0, pieces=1) for one in found
     )
     return first, second
 
 
 def _recut(graph: Graph, cut: Cut) -> list[Cut]:
     """In twice or half as many pieces, or whole."""
-    most = _extent(graph, cut, cut.axis)
+    most = extent(graph, cut, cut.axis)
     counts = (cut.pieces * 2, cut.pieces // 2, 1)
     return [replace(cut, pieces=count) for count in dict.fromkeys(counts) if 1 <= count <= most and count != cut.pieces]
 
@@ -338,7 +312,7 @@ def _along_others(graph: Graph, cut: Cut) -> list[Cut]:
         replace(cut, axis=axis, pieces=count)
         for axis in range(_rank(graph, cut))
         for count in dict.fromkeys((cut.pieces, 4, 2))
-        if (axis != cut.axis or cut.pieces == 1) and 1 < count <= _extent(graph, cut, axis)
+        if (axis != cut.axis or cut.pieces == 1) and 1 < count <= extent(graph, cut, axis)
     ]
 
 
@@ -346,7 +320,7 @@ def _cut_otherwise(graph: Graph, cut: Cut) -> list[Cut]:
     return list(dict.fromkeys([*_recut(graph, cut), *_along_others(graph, cut)]))
 
 
-def _unevenness(scene: Scene, cut: Cut, place: _Place) -> float:
+def _unevenness(scene: Scene, cut: Cut, place: Place) -> float:
     """By how much the share of the lost cycles before a place exceeds its share of the operators."""
     lost = scene.lost(cut.operators)
     return (scene.lost(tuple(place.before)) / lost if lost else 0.0) - len(place.before) / len(cut.operators)
@@ -354,13 +328,7 @@ def _unevenness(scene: Scene, cut: Cut, place: _Place) -> float:
 
 def _times(graph: Graph, cut: Cut, up: int, down: int) -> Cut:
     """In so many times as many pieces, as far as there is something to cut."""
-    return replace(cut, pieces=max(1, min(cut.pieces * up // down, _extent(graph, cut, cut.axis))))
-
-
-def _extent(graph: Graph, cut: Cut, axis: int) -> int:
-    """Of the shortest result along an axis; 1 where one has no such axis."""
-    shapes = [graph.tensors[name].shape for name in graph.leaving([graph.by_name[name] for name in cut.operators])]
-    return min((shape[axis] if axis < len(shape) else 1 for shape in shapes), default=1)
+    return replace(cut, pieces=max(1, min(cut.pieces * up // down, extent(graph, cut, cut.axis))))
 
 
 def _rank(graph: Graph, cut: Cut) -> int:
