@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import ceil, prod
 
 from tilestitch.mapping.fused.chain import Chain, at_home, windowed
 from tilestitch.mapping.tree.chain import TreeMapping
@@ -56,6 +56,29 @@ class FusedMapping:
             extents[thread[0]] = some
             times *= outside
         return tuple(extents), times
+
+    def windows(self, number: int) -> tuple[tuple[int, int], ...]:
+        """The loops of an operator that go over its windows: the place of each, and by how many iterations it moves."""
+        chain, last = self.chain, len(self.mappings) - 1
+        loops, end = self.mappings[number].loops, self.mappings[last].loops
+        found: list[tuple[int, int]] = []
+        for thread in chain.threads(number, last):
+            crossings = [
+                next(one for one in chain.crossings(link) if one.writes == thread[link - number])
+                for link in range(number, last)
+            ]
+            if all(one.halo is None for one in crossings):
+                continue
+            step = prod(1 if one.halo is None else one.halo.step for one in crossings)
+            for place in range(min(self.own_loops(number)), len(loops)):
+                if loops[place][0] == thread[0]:
+                    at = place - len(loops) + len(end)  # of the same loop in the last operator
+                    inside = prod(factor for loop, factor in end[:at] if loop == thread[-1])
+                    found.append((place, step * inside * self._spread(last, thread[-1])))
+        return tuple(found)
+
+    def _spread(self, number: int, loop: int) -> int:
+        return prod(ceil(one.factor) for one in self.unrolled[number] if one.loop == loop)
 
 
 def placed_operator(fused: FusedMapping, number: int, extents: Sequence[int]) -> PlacedNest:

@@ -125,15 +125,40 @@ class ChainRun:
 
     def written_shape(self, link: int) -> tuple[int, ...]:
         """The part of it that is written: without what lies behind the ends of loops."""
-        written = self._tile(link, self.runs[link].written)
-        return tuple(map(min, zip(written, self.runs[link].nest.write.shape, strict=True)))
+        one = self.runs[link]
+        made = one.nest.write.extents(one.extents)
+        return tuple(map(min, zip(self._tile(link, one.written), made, strict=True)))
+
+    def read_shape(self, link: int) -> tuple[int, ...]:
+        """The part of it that is read: without what lies behind the ends of loops."""
+        other, read = self.runs[link + 1], self.links[link].read
+        counts = map(min, zip(self._counts(link + 1, read), other.extents, strict=True))
+        return other.operands[read].extents(tuple(counts))
+
+    def valid_shape(self, link: int, number: int) -> tuple[int, ...]:
+        """The part of it that is not behind the end of the intermediate, in one iteration of the shared loops."""
+        one, left = self.runs[link], list(self.runs[link].nest.write.shape)
+        for place in range(len(one.loops) - self.links[link].shared, len(one.loops)):
+            loop, factor = one.loops[place]
+            axis = next(at for at, terms in enumerate(one.nest.write.axes) if terms[0][0] == loop)
+            left[axis] -= number % factor * self.weight(link, place)
+            number //= factor
+        return tuple(max(0, min(pair)) for pair in zip(self.written_shape(link), left, strict=True))
+
+    def weight(self, number: int, place: int) -> int:
+        """By how many iterations a step of a loop moves."""
+        return next(one.weight for one in Digits(self.runs[number]).every if one.place == place)
 
     def _tile(self, number: int, operand: int) -> tuple[int, ...]:
+        return self.runs[number].operands[operand].extents(self._counts(number, operand))
+
+    def _counts(self, number: int, operand: int) -> list[int]:
+        """Iterations of each loop in what is at home of an operand."""
         run = self.runs[number]
         counts = [1] * len(run.nest.loops)
         for loop, factor in (*run.loops[: run.loops_of(operand)], *((loop, factor) for _, loop, factor in run.spread)):
             counts[loop] *= factor
-        return run.operands[operand].extents(counts)
+        return counts
 
 
 def expect_chain(run: ChainRun) -> None:
@@ -157,13 +182,19 @@ def _expect_link(run: ChainRun, link: int) -> None:
     if any(axis.name not in home.serves for axis in one.tree.axes):
         raise InvalidIR(f"{where}: {home.name} is not one for all units")
     axes = list(zip(one.nest.write.axes, other.nest.reads[has.read].axes, strict=True))
-    same = {(made[0][0], taken[0][0]): axis for axis, (made, taken) in enumerate(axes) if len(made) == len(taken) == 1}
-    outer = [loops[len(loops) - has.shared :] for loops in (one.loops, other.loops)]
-    for (loop, factor), (reads, times) in zip(*outer, strict=True):
-        if factor != times or (loop, reads) not in same or one.nest.extents[loop] != other.nest.extents[reads]:
+    steps = {(made[0][0], loop): (axis, step) for axis, (made, taken) in enumerate(axes) for loop, step in taken}
+    outer = [range(len(own.loops) - has.shared, len(own.loops)) for own in (one, other)]
+    for place, reads in zip(*outer, strict=True):
+        axis, step = steps.get((one.loops[place][0], other.loops[reads][0]), (-1, 0))
+        is_same = one.loops[place][1] == other.loops[reads][1]
+        if not is_same or run.weight(link, place) != step * run.weight(link + 1, reads):
             raise InvalidIR(f"{where}: the outermost {has.shared} loops are not the same")
-        if same[loop, reads] in has.whole:
+        if axis in has.whole:
             raise InvalidIR(f"{where}: a shared loop divides what is needed as a whole")
+    made, size = run.written_shape(link), one.nest.write.shape
+    for axis, (some, every, wanted) in enumerate(zip(made, size, run.read_shape(link), strict=True)):
+        if some < min(every, wanted):
+            raise InvalidIR(f"{where}: {some} of what is read along axis {axis} is made at a time, and {wanted} needed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,18 +67,19 @@ class SimulatedChain(Brief):
 
     @property
     def macs(self) -> int:
+        """Of the nests: what is made again counts once."""
         return sum(one.nest.macs for one in self.run.operators)
 
     @property
     def energy_pj(self) -> float:
-        """Of memories, networks and arithmetic."""
+        """Of memories, networks and arithmetic, with what is made again."""
         return sum(self.energy.values())
 
     @property
     def energy(self) -> dict[str, float]:
         """By component: arithmetic, networks, and every memory by name."""
         tree = self.run.operators[0].tree
-        found = {"arithmetic": tree.mac_pj * self.macs}
+        found = {"arithmetic": tree.mac_pj * sum(one.macs for one in self.run.operators)}
         if any(self.networks_pj):
             found["networks"] = sum(self.networks_pj)
         every = [flow for flows in (*self.flows, *self.passes) for flow in flows]
@@ -273,6 +274,7 @@ class _Clock:
     progress: Callable[[int, int], None] | None
     gated: dict[SharedLoops, np.ndarray] = field(init=False)  # the streams that a block opens
     opens: np.ndarray = field(init=False)  # and their tiles in a visit
+    emptied: list[int] = field(init=False)  # how often each home was
     total: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -287,6 +289,7 @@ class _Clock:
                 self.opens[stream] = one.steps_inside(len(one.loops) - block.outside) // plan.tile[stream]
         self.gated = {block: np.array(streams, np.int64) for block, streams in around.items()}
         self.total = sum(one.iterations for one in run.runs)
+        self.emptied = [0] * len(run.links)
 
     def go_on(self, moment: Moment, block: SharedLoops) -> None:
         """What comes next."""
@@ -300,9 +303,12 @@ class _Clock:
             steps = int(self.now.steps[block.first]) + one.steps_inside(len(one.loops) - block.outside)
             is_last = int(self.state[STEPS]) + steps - int(self.now.steps[block.first]) == self.total
             self._advance(block.first, steps, LAST_STORE if is_last else BETWEEN)
-        elif self._want(block):
-            is_last = int(self.state[STEPS]) == self.total
-            self._advance(block.last, int(self.now.steps[block.last]), LAST_STORE if is_last else BETWEEN)
+        else:
+            if self._want(block):
+                is_last = int(self.state[STEPS]) == self.total
+                self._advance(block.last, int(self.now.steps[block.last]), LAST_STORE if is_last else BETWEEN)
+            if not block.inside:
+                self._end(block.first)
 
     def _begin(self, block: SharedLoops) -> None:
         """Open what is of this visit; where an intermediate begins, its home is empty."""
@@ -311,6 +317,14 @@ class _Clock:
         link = block.last
         if self.memories.homes and link < len(self.run.links) and self.run.links[link].shared == block.outside:
             self.memories.home(link)[...] = 0
+            self.emptied[link] += 1
+
+    def _end(self, link: int) -> None:
+        """Of what was written what lies behind the end of the intermediate, or of a window, is nothing."""
+        if self.memories.homes and link < len(self.run.links):
+            home = self.memories.home(link)
+            for axis, size in enumerate(self.run.valid_shape(link, self.emptied[link] - 1)):
+                np.moveaxis(home, axis, 0)[size:] = 0
 
     def _want(self, block: SharedLoops) -> bool:
         """All of a visit has to end before anything else: whether some of it has not."""
