@@ -170,8 +170,8 @@ def chain_run(fused: FusedMapping) -> ChainRun:
     chain = fused.chain
     placed = [replace(one, unrolled=own) for one, own in zip(chain.operators, fused.unrolled, strict=True)]
     links = tuple(
-        ChainLink(link.read, home, shared, link.passes, link.whole)
-        for link, home, shared in zip(chain.links, fused.homes, fused.shared, strict=True)
+        ChainLink(link.read, home, shared, link.passes, link.whole, ahead)
+        for link, home, shared, ahead in zip(chain.links, fused.homes, fused.shared, fused.kept_ahead(), strict=True)
     )
     runs = [run_of(one, own) for one, own in zip(placed, fused.mappings, strict=True)]
     return ChainRun(tuple(_in_windows(fused, number, one) for number, one in enumerate(runs)), links)
@@ -184,4 +184,9 @@ def _in_windows(fused: FusedMapping, number: int, run: TreeRun) -> TreeRun:
         Window(place, step, fused.inside(number, place + 1)[0][run.loops[place][0]])
         for place, step in fused.windows(number)
     ]
+    if fused.kept_visits():  # each operator has as many as there are rows to make
+        place = len(run.loops) - min(fused.shared)
+        loops = list(run.loops)
+        loops[place] = loops[place][0], fused.kept_visits()[number]
+        run = replace(run, loops=tuple(loops))
     return replace(run, part=part if part != run.nest.extents else (), windows=tuple(windows))

@@ -6,7 +6,7 @@ at a time. From the join on cuts of all operators are placed on one chain of til
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
@@ -106,8 +106,8 @@ class GroupSearch:
         if not group.has_halo:
             return [(group.bare[number].nest.extents, 1)]
         threads, lattice = group.chain.threads(0, group.last), lattice_of(group.extents(0, group.last))
-        places = [group.place(number, 0, threads, tile) for tile in lattice.tiles().tolist()]
-        return sorted({(one.base, one.times) for one in places})
+        places = [group.visit(number, 0, threads, tile) for tile in lattice.tiles().tolist()]
+        return sorted({(one.base, one.times) for one in places if one is not None})
 
     def _timed_of(self, number: int, base: tuple[int, ...], times: int) -> TimedInner:
         key = (number, base, times)
@@ -244,7 +244,8 @@ class GroupSearch:
         points: list[NDArray[np.int64]] = []
         seeds: list[Rows] = []
         came: list[Came] = []
-        for point, tile in enumerate(block.lattice.tiles().tolist()):
+        for tile in block.lattice.tiles().tolist():
+            point = block.lattice.point(self.group.from_where(block.threads, tile))
             for blocks in ways:
                 found = _Fold(self, block, tile, rest, aim, budget).all_of(blocks)
                 if found is None:
@@ -253,7 +254,7 @@ class GroupSearch:
                 keep = block.within(point, rows, rest)
                 seeds.append(rows[keep])
                 points.append(np.full(int(keep.sum()), point, np.int64))
-                came += [Came(tuple(blocks), one) for one, kept in zip(origins, keep.tolist(), strict=True) if kept]
+                came += [Came(tuple(blocks), one, tuple(tile)) for one, kept in zip(origins, keep.tolist(), strict=True) if kept]
         if not came:
             return
         states = radix(block.cuts.first.tolist())[-1] * block.lattice.points
@@ -282,7 +283,8 @@ class GroupSearch:
     def rows_at(self, start: int, end: int, outer: Block, tile: Sequence[int], budget: int) -> Rows | None:
         """The ways of operators to a tile of a larger block where all intermediates with others of it are at home."""
         if start == end:
-            rows = self._ways_at(self.group.place(start, outer.first, outer.threads, tile), start, budget)
+            place = self.group.visit(start, outer.first, outer.threads, tile)
+            rows = None if place is None else self._ways_at(place, start, budget)
         else:
             block = self._blocks[start, end]
             rows = block.rows(block.lattice.point(tile_inside(block, outer.first, outer.threads, tile)))
@@ -328,17 +330,18 @@ class GroupSearch:
             if swept.parent[label] < 0:
                 break
             label = int(swept.parent[label])
-        joint = tuple(tiles[swept.point[label]].tolist())
         came = block.came[-1 - int(swept.parent[label])]
+        joint = came.joint
         inside = tuple(
-            self._alone(self.group.place(start, block.first, block.threads, joint), start, one)
+            self._alone(self.group.visit(start, block.first, block.threads, joint), start, one)
             if start == end
             else self._joined(self._blocks[start, end], one, budget)
             for (start, end), one in zip(came.blocks, came.labels, strict=True)
         )
         return Joined(block.first, block.last, inside, block.threads, joint, tuple(reversed(steps)))
 
-    def _alone(self, place: Place, number: int, row: int) -> Alone:
+    def _alone(self, place: Place | None, number: int, row: int) -> Alone:
+        assert place is not None
         key = number, place.base, place.times
         if self.clock is None:
             search = self._search(*key)
@@ -394,6 +397,10 @@ class _Fold:
                 taken = rows.taken.copy()
                 taken[:, part] += room[0]
                 rows = Rows(rows.placed, rows.partial, rows.spent, taken, rows.label, rows.cycles)
+            for link in range(self.search.group.last if self.search.group.chain.keeps else 0):
+                if link not in (start - 1, end):  # rows of other intermediates stay for their next windows
+                    room, part = self._kept(link)
+                    rows = replace(rows, taken=rows.taken + room * (np.arange(len(limit)) == part))
             left = np.repeat(np.arange(len(origins)), len(rows))
             right = np.tile(np.arange(len(rows)), len(origins))
             spent = rows.spent[right] + (now.spent[left] if now is not None else 0)
@@ -428,10 +435,24 @@ class _Fold:
         busy = search.group.between(link, search.group.place(link, self.outer.first, self.outer.threads, self.tile))
         return np.array([max(busy.values(), default=0), *(busy.get(port, 0) for port in search.clock.kept)], np.int64)
 
+    def _kept(self, link: int) -> tuple[float, int]:
+        """Bits of an intermediate that are at home beside what is made of it at a time; and which of the rooms that is."""
+        group = self.search.group
+        place = group.visit(link, self.outer.first, self.outer.threads, self.tile)
+        assert place is not None
+        room, part = group.room(link, place, is_read=False)
+        return group.kept(link, self.outer.threads, self.tile)[0] * float(room[0]), part
+
     def _room(self, link: int, *, is_read: bool) -> tuple[NDArray[np.float64], int]:
         number = link + 1 if is_read else link
-        place = self.search.group.place(number, self.outer.first, self.outer.threads, self.tile)
-        return self.search.group.room(link, place, is_read=is_read)
+        group = self.search.group
+        place = group.visit(number, self.outer.first, self.outer.threads, self.tile)
+        assert place is not None
+        room, part = group.room(link, place, is_read=is_read)
+        if group.chain.keeps:
+            count, more = group.kept(link, self.outer.threads, self.tile)
+            room = room * more if is_read else room + count * room[0]
+        return room, part
 
 
 def tile_inside(

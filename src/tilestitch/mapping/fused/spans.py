@@ -59,15 +59,16 @@ class Beside:
     cycles: int = 0
 
 
-def groups_of(task: Task) -> list[Group]:
-    """All homes of the intermediates, and all axes along which windows may be shared.
+def groups_of(task: Task, *, keeps: bool) -> list[Group]:
+    """All homes of the intermediates, all axes along which windows may be shared, and whether rows may be kept.
 
     None where something is done to an intermediate: to windows that are made again it would be done again.
     """
     chain = task.chain
     last = len(chain.operators) - 1
     axes = () if any(link.passes for link in chain.links) else chain.window_axes()
-    along = [replace(chain, overlaps=frozenset({axis})) for axis in axes]
+    along = [replace(chain, overlaps=frozenset({axis}), keeps=keep)
+             for axis in axes for keep in (False, True) if keeps or not keep]  # fmt: skip
     ways = [chain, *(one for one in along if one.has_halo(0, last))]
     homes = product(*(homes_of(chain, link) for link in range(len(chain.links))))
     return [Group(way, one, task.sums) for one in homes for way in ways]

@@ -1,11 +1,11 @@
 """What the simulator of trees is given of operators that run together, and in which order they take turns."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from fractions import Fraction
 from functools import cached_property
-from math import prod
+from math import ceil, prod
 
 from tilestitch.base.errors import InvalidIR
 from tilestitch.sim.tree.run import Kept, TreeRun, expect_simulated
@@ -17,7 +17,9 @@ from tilestitch.sim.tree.tiles import Digits, distinct
 class ChainLink:
     """Which read of the next operator is the result of one, where it stays, and what is done to it there.
 
-    `passes` is how often each element is read and written in between, as softmax does along the axes `whole`.
+    `passes` is how often each element is read and written in between, as softmax does along the axes `whole`. Where the
+    next window finds what it has in common with this one, the innermost shared loop is that over windows, and so many
+    tiles `ahead` are written before the first one is read; they are at home beside the one that is written.
     """
 
     read: int
@@ -25,6 +27,7 @@ class ChainLink:
     shared: int  # loops, from the outermost, that both operators have in common
     passes: int = 0
     whole: frozenset[int] = frozenset()
+    ahead: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +104,47 @@ class ChainRun:
             yield Moment.STEPS, block
         else:
             loops = self.operators[block.first].loops
-            count = len(loops)
-            for _ in range(prod(factor for _, factor in loops[count - block.until : count - block.outside])):
-                for one in block.inside:
-                    yield from self._events(one)
-                    if one.last < block.last and self.links[one.last].passes:
-                        yield Moment.PASS, one
+            count, often, after = len(loops), self.often(block), self._after(block)
+            inside = block.until - (1 if often else 0)
+            for _ in range(prod(factor for _, factor in loops[count - inside : count - block.outside])):
+                for window in range(max(map(sum, zip(often, after, strict=True)), default=1)):
+                    for at, one in enumerate(block.inside):
+                        if often and not 0 <= window - after[at] < often[at]:
+                            continue
+                        yield from self._events(one)
+                        if one.last < block.last and self.links[one.last].passes:
+                            yield Moment.PASS, one
         yield Moment.END, block
+
+    def often(self, block: SharedLoops) -> tuple[int, ...]:
+        """Where rows are kept at home, how many windows each operator of a block has; else nothing."""
+        if self.links[block.first].ahead is None:
+            return ()
+        every = self.operators[block.first : block.last + 1]
+        return tuple(one.loops[len(one.loops) - block.until][1] for one in every)
+
+    def _after(self, block: SharedLoops) -> tuple[int, ...]:
+        """And in how many windows those before it run alone."""
+        ahead = [link.ahead for link in self.links[block.first : block.last]]
+        if None in ahead:
+            return ()
+        return tuple(sum(one or 0 for one in ahead[:at]) for at in range(len(ahead) + 1))
+
+    def kept_along(self, link: int) -> tuple[int, int]:
+        """The axis of what is at home along which rows are kept, and how many are written in a window."""
+        one, has = self.runs[link], self.links[link]
+        loop, _ = one.loops[len(one.loops) - has.shared]
+        axis = next(at for at, terms in enumerate(one.nest.write.axes) if terms[0][0] == loop)
+        return axis, self.written_shape(link)[axis]
+
+    def first_written(self, link: int) -> tuple[int, ...]:
+        """Where in what is at home that begins which is written: behind rows that are kept."""
+        found = [0] * len(self.runs[link].nest.write.axes)
+        ahead = self.links[link].ahead
+        if ahead:
+            axis, rows = self.kept_along(link)
+            found[axis] = ahead * rows
+        return tuple(found)
 
     def around(self, number: int, place: int) -> SharedLoops:
         """The innermost block of whose visits one has all iterations of so many innermost loops of an operator."""
@@ -120,7 +157,7 @@ class ChainRun:
 
     def home_shape(self, link: int) -> tuple[int, ...]:
         """The extents of what is at home at a time, as the one operator writes it and the other one reads it."""
-        written = self._tile(link, self.runs[link].written)
+        written = map(sum, zip(self.first_written(link), self._tile(link, self.runs[link].written), strict=True))
         return tuple(map(max, zip(written, self._tile(link + 1, self.links[link].read), strict=True)))
 
     def written_shape(self, link: int) -> tuple[int, ...]:
@@ -186,12 +223,14 @@ def _expect_link(run: ChainRun, link: int) -> None:
     outer = [range(len(own.loops) - has.shared, len(own.loops)) for own in (one, other)]
     for place, reads in zip(*outer, strict=True):
         axis, step = steps.get((one.loops[place][0], other.loops[reads][0]), (-1, 0))
-        is_same = one.loops[place][1] == other.loops[reads][1]
+        is_kept = has.ahead is not None and place == outer[0][0]
+        is_same = is_kept or one.loops[place][1] == other.loops[reads][1]
         if not is_same or run.weight(link, place) != step * run.weight(link + 1, reads):
             raise InvalidIR(f"{where}: the outermost {has.shared} loops are not the same")
         if axis in has.whole:
             raise InvalidIR(f"{where}: a shared loop divides what is needed as a whole")
-    made, size = run.written_shape(link), one.nest.write.shape
+    made = tuple(map(sum, zip(run.first_written(link), run.written_shape(link), strict=True)))
+    size = one.nest.write.shape
     for axis, (some, every, wanted) in enumerate(zip(made, size, run.read_shape(link), strict=True)):
         if some < min(every, wanted):
             raise InvalidIR(f"{where}: {some} of what is read along axis {axis} is made at a time, and {wanted} needed")
@@ -212,7 +251,7 @@ def rooms_of(run: ChainRun) -> tuple[Room, ...]:
     found: dict[str, Room] = {}
     digits = [Digits(one) for one in run.runs]
     for now in range(len(run.runs)):
-        taken: Counter[str] = Counter()
+        taken: dict[str, int | Fraction] = dict.fromkeys((one.name for one in run.operators[0].tree.memories), 0)
         inner: set[str] = set()
         for number, one in enumerate(run.runs):
             common = min((link.shared for link in run.links[min(now, number) : max(now, number)]), default=None)
@@ -233,13 +272,35 @@ def rooms_of(run: ChainRun) -> tuple[Room, ...]:
             for one, number in zip(near, (link, link + 1), strict=True):
                 if one.first <= now <= one.last:
                     operand = has.read if number > link else run.runs[link].written
-                    taken[has.home] += _stored(digits[number], operand, len(run.runs[number].chains[operand]) - 1)
+                    bits = _stored(digits[number], operand, len(run.runs[number].chains[operand]) - 1)
+                    taken[has.home] += bits if number == link else bits * _more_of_read(run, digits, link)
+            if now != link + 1:
+                taken[has.home] += _kept_bits(run, digits, link)
             inner.add(has.home)
         for memory in run.operators[0].tree.memories:
-            bits = taken[memory.name]
+            bits = ceil(taken[memory.name])
             if memory.name in inner and (memory.name not in found or bits > found[memory.name].bits):
                 found[memory.name] = Room(memory.name, run.runs[now].nest.name, bits, memory.size_bits)
     return tuple(found.values())
+
+
+def _kept_bits(run: ChainRun, digits: Sequence[Digits], link: int) -> int:
+    """Bits of rows at home beside those that are written: complete ones."""
+    one, ahead = run.runs[link], run.links[link].ahead
+    here = digits[link].inside(one.written, len(one.chains[one.written]) - 1)
+    return (ahead or 0) * distinct(one.nest.write, here, boxes=one.tree.moves_boxes) * one.final_bits
+
+
+def _more_of_read(run: ChainRun, digits: Sequence[Digits], link: int) -> Fraction:
+    """All rows at home, of those that a window reads."""
+    ahead, (axis, rows) = run.links[link].ahead, run.kept_along(link) if run.links[link].ahead else (0, 0)
+    if not ahead:
+        return Fraction(1)
+    other, read = run.runs[link + 1], run.links[link].read
+    array = other.operands[read]
+    along = replace(array, axes=(array.axes[axis],), shape=(array.shape[axis],))
+    here = digits[link + 1].inside(read, len(other.chains[read]) - 1)
+    return Fraction((ahead + 1) * rows, distinct(along, here, boxes=other.tree.moves_boxes))
 
 
 def _stored(digits: Digits, operand: int, level: int) -> int:

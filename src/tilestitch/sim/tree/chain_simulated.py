@@ -212,7 +212,8 @@ def _memories(run: ChainRun, every: Sequence[Streams], operands: Operands, passe
         if number > 0:
             kept[run.links[number - 1].read] = homes[number - 1]
         if number < len(homes):
-            kept[one.run.written] = homes[number]
+            first, shape = homes[number]
+            kept[one.run.written] = first + int(np.ravel_multi_index(run.first_written(number), shape)), shape
         stores, size = stores_of(one.run, one.digits, size, kept)
         placed.append(stores)
     first = next(array for arrays in operands for array in arrays if array is not None)
@@ -275,6 +276,8 @@ class _Clock:
     gated: dict[SharedLoops, np.ndarray] = field(init=False)  # the streams that a block opens
     opens: np.ndarray = field(init=False)  # and their tiles in a visit
     emptied: list[int] = field(init=False)  # how often each home was
+    readings: list[int] = field(init=False)  # of homes where rows are kept the windows that were read
+    rows: list[int] = field(init=False)  # and which window's rows are the last there
     total: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -289,7 +292,7 @@ class _Clock:
                 self.opens[stream] = one.steps_inside(len(one.loops) - block.outside) // plan.tile[stream]
         self.gated = {block: np.array(streams, np.int64) for block, streams in around.items()}
         self.total = sum(one.iterations for one in run.runs)
-        self.emptied = [0] * len(run.links)
+        self.emptied, self.readings, self.rows = ([0] * len(run.links) for _ in range(3))
 
     def go_on(self, moment: Moment, block: SharedLoops) -> None:
         """What comes next."""
@@ -316,15 +319,41 @@ class _Clock:
             self.now.opened[self.gated[block]] += self.opens[self.gated[block]]
         link = block.last
         if self.memories.homes and link < len(self.run.links) and self.run.links[link].shared == block.outside:
+            self._make_room(link)
+        if self.memories.homes and not block.inside and block.first > 0:
+            link = block.first - 1
+            ahead = self.run.links[link].ahead
+            if ahead is not None:  # rows that there are no more of are nothing
+                self._move_up(link, self.readings[link] + ahead)
+                self.readings[link] += 1
+
+    def _make_room(self, link: int) -> None:
+        """Nothing is at home, but for rows that the next window needs as well: these move up."""
+        if self.run.links[link].ahead is None:
             self.memories.home(link)[...] = 0
-            self.emptied[link] += 1
+        else:
+            (windows, *_), at = self.run.often(self.run.root)[link:], self.emptied[link]
+            if at % windows == 0:
+                self.memories.home(link)[...] = 0
+                self.rows[link] = self.readings[link] = 0
+            self._move_up(link, at % windows)
+        self.emptied[link] += 1
+
+    def _move_up(self, link: int, window: int) -> None:
+        """Make room for the rows of so many windows."""
+        axis, rows = self.run.kept_along(link)
+        home = np.moveaxis(self.memories.home(link), axis, 0)
+        by = min(len(home), (window - self.rows[link]) * rows)
+        home[: len(home) - by] = home[by:].copy()
+        home[len(home) - by :] = 0
+        self.rows[link] = window
 
     def _end(self, link: int) -> None:
         """Of what was written what lies behind the end of the intermediate, or of a window, is nothing."""
         if self.memories.homes and link < len(self.run.links):
-            home = self.memories.home(link)
+            home, first = self.memories.home(link), self.run.first_written(link)
             for axis, size in enumerate(self.run.valid_shape(link, self.emptied[link] - 1)):
-                np.moveaxis(home, axis, 0)[size:] = 0
+                np.moveaxis(home, axis, 0)[first[axis] + size :] = 0
 
     def _want(self, block: SharedLoops) -> bool:
         """All of a visit has to end before anything else: whether some of it has not."""
