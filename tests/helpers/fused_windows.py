@@ -31,7 +31,7 @@ def least_with_windows(chain: Chain, *, final_sums: bool) -> float:
     return best[-1]
 
 
-def ways_to_share(chain, final_sums, kind=None):
+def ways_to_share(chain, final_sums, kind=None, kept=None):
     """All homes, and all loops that all operators share of which some go over windows along one axis."""
     outermost = chain.tree.memories[-1].name
     if len(chain.operators) < 2 or any(link.passes for link in chain.links):
@@ -41,11 +41,10 @@ def ways_to_share(chain, final_sums, kind=None):
             for axis in chain.window_axes():
                 for outer in outer_loops(replace(chain, overlaps=frozenset({axis}))):
                     yield (kind or Windows)(replace(chain, overlaps=frozenset({axis})), homes, outer, final_sums)
-            if kind is None:
-                yield from rows_kept(chain, homes, final_sums)
+            yield from rows_kept(chain, homes, final_sums, kept or Kept)
 
 
-def rows_kept(chain, homes, final_sums):
+def rows_kept(chain, homes, final_sums, kind):
     """All loops that can be shared with those over rows innermost, of which what the next window needs is kept."""
     for axis in chain.window_axes():
         along = replace(chain, overlaps=frozenset({axis}))
@@ -56,7 +55,7 @@ def rows_kept(chain, homes, final_sums):
             if all(slides[first:]):
                 known.add((*outer[:first], (outer[first][0], prod(factor for _, factor in outer[first:]))))
         for outer in sorted(known):
-            kept = Kept(along, homes, outer, final_sums)
+            kept = kind(along, homes, outer, final_sums)
             if kept.is_possible():
                 yield kept
 

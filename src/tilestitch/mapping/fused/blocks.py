@@ -155,6 +155,8 @@ def block_of(group: Group, first: int, last: int, clock: Clock | None = None) ->
         timed = [list(at_tiles[number].timed(group, number, operand)) for number, operand in operands]
         is_all = (first, last) == (0, group.last)
         timing, _ = timing_of(timed, Loads({}, {}, {}), left, shape, clock.kept, is_block=True, is_all=is_all)
+        if group.chain.keeps:  # the loop over rows lies between a joint and all cuts outside
+            timing = timing._replace(waits=False)
         made = made if clock.counts_energy else without_energy(made)
     return Block(first, last, threads, lattice, made, tuple(operands), timing)
 

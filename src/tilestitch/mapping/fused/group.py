@@ -245,7 +245,10 @@ class GroupSearch:
         seeds: list[Rows] = []
         came: list[Came] = []
         for tile in block.lattice.tiles().tolist():
-            point = block.lattice.point(self.group.from_where(block.threads, tile))
+            begins = self.group.from_where(block.threads, tile)
+            if self.group.chain.keeps and begins == tuple(tile):
+                continue  # no loop over rows is shared, as in another group
+            point = block.lattice.point(begins)
             for blocks in ways:
                 found = _Fold(self, block, tile, rest, aim, budget).all_of(blocks)
                 if found is None:
@@ -254,7 +257,11 @@ class GroupSearch:
                 keep = block.within(point, rows, rest)
                 seeds.append(rows[keep])
                 points.append(np.full(int(keep.sum()), point, np.int64))
-                came += [Came(tuple(blocks), one, tuple(tile)) for one, kept in zip(origins, keep.tolist(), strict=True) if kept]
+                came += [
+                    Came(tuple(blocks), one, tuple(tile))
+                    for one, kept in zip(origins, keep.tolist(), strict=True)
+                    if kept
+                ]
         if not came:
             return
         states = radix(block.cuts.first.tolist())[-1] * block.lattice.points
@@ -405,7 +412,7 @@ class _Fold:
             right = np.tile(np.arange(len(rows)), len(origins))
             spent = rows.spent[right] + (now.spent[left] if now is not None else 0)
             placed = rows.placed[right] if now is None else np.hstack([now.placed[left], rows.placed[right]])
-            cycles = rows.cycles[right] + (now.cycles[left] if now is not None else 0)
+            cycles = self._visits(start) * rows.cycles[right] + (now.cycles[left] if now is not None else 0)
             if self.aim is not None and end < self.outer.last:
                 cycles = cycles + self._between(end)
             both = Rows(placed, rows.partial[right], spent, rows.taken[right], rows.label[right], cycles)
@@ -416,7 +423,8 @@ class _Fold:
             after = np.maximum(done[left], after)
             keep = (spent <= self.rest) & (after <= limit).all(axis=1)
             if self.aim is not None:
-                tiles = prod(self.outer.lattice.steps) // prod(self.tile)
+                inside = self.search.group.from_where(self.outer.threads, self.tile)
+                tiles = prod(self.outer.lattice.steps) // prod(inside)
                 keep &= within(self.aim, spent, tiles * cycles[:, 0])
             now, done = both[keep], after[keep]
             labels_there = now.label.tolist()
@@ -435,8 +443,17 @@ class _Fold:
         busy = search.group.between(link, search.group.place(link, self.outer.first, self.outer.threads, self.tile))
         return np.array([max(busy.values(), default=0), *(busy.get(port, 0) for port in search.clock.kept)], np.int64)
 
+    def _visits(self, number: int) -> int:
+        """How often an operator runs in the loop over rows that are kept, if there is one."""
+        group = self.search.group
+        found = 1
+        for thread, some in zip(self.outer.threads, self.tile, strict=True):
+            if group.from_where((thread,), (some,)) != (some,):
+                found *= group.chain.chunks(number, thread[number:], some).visits
+        return found
+
     def _kept(self, link: int) -> tuple[float, int]:
-        """Bits of an intermediate that are at home beside what is made of it at a time; and which of the rooms that is."""
+        """Bits of rows of an intermediate that are kept at home; and which of the rooms that is."""
         group = self.search.group
         place = group.visit(link, self.outer.first, self.outer.threads, self.tile)
         assert place is not None

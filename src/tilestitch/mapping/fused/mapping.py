@@ -83,7 +83,7 @@ class FusedMapping:
         return tuple(found)
 
     def kept_visits(self) -> tuple[int, ...]:
-        """Where rows are kept, how often each operator runs in the loop over them, which is the innermost shared one."""
+        """Where rows are kept, how often each operator runs in the loop over them: the innermost shared one."""
         return tuple(one.visits for one in self._chunks())
 
     def kept_ahead(self) -> tuple[int | None, ...]:

@@ -170,7 +170,7 @@ def best_chain(
         for length in range(2, min(most, len(chain.operators)) + 1)
         for first in range(len(chain.operators) - length + 1)
     ]
-    groups = {span: groups_of(searches.task(*span), keeps=objective is Objective.ENERGY) for span in wanted}
+    groups = {span: groups_of(searches.task(*span)) for span in wanted}
     by = _by_sum if objective in (Objective.ENERGY, Objective.LATENCY) else _by_product
     bound, count = by(searches, spans, groups, alone, progress)
     division = _division(searches, spans, 0, len(alone) - 1)

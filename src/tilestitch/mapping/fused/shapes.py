@@ -180,7 +180,7 @@ class Group:
         return Place(tuple(base), times, tuple(inside))
 
     def visit(self, number: int, first: int, threads: Threads, tile: Sequence[int]) -> Place | None:
-        """The same where what the next window needs is kept: then only new rows are made; none for more than there are."""
+        """The same, of new rows alone where others are kept; none for more than there are."""
         found = self.place(number, first, threads, tile)
         if not self.chain.keeps:
             return found
@@ -196,12 +196,13 @@ class Group:
         return Place(tuple(base), times, tuple(inside))
 
     def from_where(self, threads: Threads, tile: Sequence[int]) -> tuple[int, ...]:
-        """The tile from which on cuts may lie: where rows are kept the loop over them is directly outside of a joint."""
+        """The tile from which on cuts may lie: where rows are kept all of them, as the loop over rows comes first."""
         if not self.chain.keeps:
             return tuple(tile)
         own = self.bare[self.last].nest.extents
         return tuple(
-            own[thread[-1]] if self._overlaps(0, 0, thread) else some for thread, some in zip(threads, tile, strict=True)
+            own[thread[-1]] if self._overlaps(0, 0, thread) else some
+            for thread, some in zip(threads, tile, strict=True)
         )
 
     def kept(self, link: int, threads: Threads, tile: Sequence[int]) -> tuple[int, float]:

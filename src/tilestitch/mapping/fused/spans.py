@@ -59,7 +59,7 @@ class Beside:
     cycles: int = 0
 
 
-def groups_of(task: Task, *, keeps: bool) -> list[Group]:
+def groups_of(task: Task) -> list[Group]:
     """All homes of the intermediates, all axes along which windows may be shared, and whether rows may be kept.
 
     None where something is done to an intermediate: to windows that are made again it would be done again.
@@ -67,8 +67,7 @@ def groups_of(task: Task, *, keeps: bool) -> list[Group]:
     chain = task.chain
     last = len(chain.operators) - 1
     axes = () if any(link.passes for link in chain.links) else chain.window_axes()
-    along = [replace(chain, overlaps=frozenset({axis}), keeps=keep)
-             for axis in axes for keep in (False, True) if keeps or not keep]  # fmt: skip
+    along = [replace(chain, overlaps=frozenset({axis}), keeps=keeps) for axis in axes for keeps in (False, True)]
     ways = [chain, *(one for one in along if one.has_halo(0, last))]
     homes = product(*(homes_of(chain, link) for link in range(len(chain.links))))
     return [Group(way, one, task.sums) for one in homes for way in ways]
