@@ -18,7 +18,7 @@ from tilestitch.hardware.load import machine_text
 from tilestitch.hardware.tree_load import load_tree
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.search import best_chain
-from tilestitch.sim.tree.chain import ChainLink, ChainRun
+from tilestitch.sim.tree.chain import ChainLink, ChainRun, Moment
 from tilestitch.sim.tree.chain_simulated import run_chain, simulate_chain
 from tilestitch.sim.tree.run import TreeRun, Window
 
@@ -157,3 +157,41 @@ def test_the_command_runs_windows(tmp_path):
     (group,) = one["groups"]
     made = group["simulated"]["energy"]["arithmetic"]
     assert made > one["macs"] * load_tree(machine).mac_pj  # rows between the halves twice
+
+
+def rows_kept(*, made=2, visits=3, rows=6):
+    """The same where the first one makes two new rows at a time, and begins one window before they are read."""
+    run = two_rows_at_a_time(part=made, rows=rows)
+    one, two = run.operators
+    one = replace(one, loops=((1, 3), (0, made), (0, visits)), windows=(Window(2, 2, made * visits),))
+    read = replace(two.nest.reads[0], shape=(6,))
+    two = replace(two, nest=replace(two.nest, reads=(read, two.nest.reads[1])))
+    return ChainRun((one, two), (replace(run.links[0], ahead=1),))
+
+
+def test_rows_that_are_kept_are_made_once():
+    """Six rows, two at a time, with four at home; of the image four rows come for each two."""
+    found = simulate_chain(rows_kept())
+    assert found.run.operators[0].macs == found.run.operators[0].nest.macs == 18
+    assert found.run.home_shape(0) == (4,)
+    image = [flow.accesses for flow in found.flows[0] if (flow.operand, flow.memory) == ("A", "dram")]
+    assert image == [12]
+    assert found.cycles == chain_cycles(found.run)
+    first = [block.first for moment, block in found.run.events() if moment is Moment.STEPS]
+    assert first == [0, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(("rows", "visits"), [(5, 3), (4, 2)])
+def test_rows_that_there_are_none_of_are_nothing_where_others_are_kept(rows, visits):
+    """Of five rows half of the last two are padding; of four nothing is made for the last window."""
+    image, ones = np.arange(1, rows + 3, dtype=np.int32), np.ones(3, np.int32)
+    made = [sum(image[at : at + 3]) for at in range(rows)] + [0] * (6 - rows)
+    expected = [sum(made[at : at + 3]) for at in range(4)]
+    run = rows_kept(rows=rows, visits=visits)
+    assert run_chain(run, [[image, ones], [None, ones]]).result.tolist() == expected
+
+
+def test_too_few_rows_at_home_are_refused():
+    """One new row at a time, and one ahead: windows of four rows are never there."""
+    with pytest.raises(InvalidIR, match="2 of what is read along axis 0 is made at a time, and 4 needed"):
+        simulate_chain(rows_kept(made=1, visits=6))

@@ -144,7 +144,7 @@ def stays_text(chain: NamedChain, group: FoundGroup) -> list[str]:
         between = f", {', '.join(kinds)} there" if kinds else ""
         result = group.mapping.chain.operators[link].nest.write.name
         ahead = group.mapping.kept_ahead()[link]
-        rows = "" if ahead is None else "; its rows are made once" + (f", {ahead} tiles ahead" if ahead else "")
+        rows = "" if ahead is None else f"; its rows are made once, tiles ahead of those that are read: {ahead}"
         found.append(f"{result} of {chain.names[group.first + link]} stays in {home}{between}{rows}")
     return found
 

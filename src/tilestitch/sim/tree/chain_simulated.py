@@ -329,15 +329,14 @@ class _Clock:
 
     def _make_room(self, link: int) -> None:
         """Nothing is at home, but for rows that the next window needs as well: these move up."""
-        if self.run.links[link].ahead is None:
-            self.memories.home(link)[...] = 0
-        else:
-            (windows, *_), at = self.run.often(self.run.root)[link:], self.emptied[link]
-            if at % windows == 0:
-                self.memories.home(link)[...] = 0
-                self.rows[link] = self.readings[link] = 0
-            self._move_up(link, at % windows)
         self.emptied[link] += 1
+        if self.run.links[link].ahead is not None:
+            window = (self.emptied[link] - 1) % self.run.often(self.run.root)[link]
+            if window > 0:
+                self._move_up(link, window)
+                return
+            self.rows[link] = self.readings[link] = 0
+        self.memories.home(link)[...] = 0
 
     def _move_up(self, link: int, window: int) -> None:
         """Make room for the rows of so many windows."""
