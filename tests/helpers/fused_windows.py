@@ -31,7 +31,7 @@ def least_with_windows(chain: Chain, *, final_sums: bool) -> float:
     return best[-1]
 
 
-def ways_to_share(chain, final_sums, kind=None):
+def ways_to_share(chain, final_sums, kind=None, kept=None):
     """All homes, and all loops that all operators share of which some go over windows along one axis."""
     outermost = chain.tree.memories[-1].name
     if len(chain.operators) < 2 or any(link.passes for link in chain.links):
@@ -41,6 +41,23 @@ def ways_to_share(chain, final_sums, kind=None):
             for axis in chain.window_axes():
                 for outer in outer_loops(replace(chain, overlaps=frozenset({axis}))):
                     yield (kind or Windows)(replace(chain, overlaps=frozenset({axis})), homes, outer, final_sums)
+            yield from rows_kept(chain, homes, final_sums, kept or Kept)
+
+
+def rows_kept(chain, homes, final_sums, kind):
+    """All loops that can be shared with those over rows innermost, of which what the next window needs is kept."""
+    for axis in chain.window_axes():
+        along = replace(chain, overlaps=frozenset({axis}))
+        known = set()
+        for outer in outer_loops(along):
+            slides = [any(_halo(along, link, one) for link in range(len(chain.links))) for one, _ in outer]
+            first = slides.index(True)
+            if all(slides[first:]):
+                known.add((*outer[:first], (outer[first][0], prod(factor for _, factor in outer[first:]))))
+        for outer in sorted(known):
+            kept = kind(along, homes, outer, final_sums)
+            if kept.is_possible():
+                yield kept
 
 
 def outer_loops(chain):
@@ -298,6 +315,80 @@ class Windows:
 
     def _at_units(self, operand, level):
         return level == 0 and (operand.is_write or not operand.placed.tree.has_latches)
+
+
+class Kept(Windows):
+    """Operators that share a loop over rows, the innermost one, and of which new rows alone are made in each window.
+
+    An iteration begins with so many new rows of the first operator, and each reader waits until its window is complete.
+    """
+
+    def __init__(self, chain, homes, outer, final_sums):
+        super().__init__(chain, homes, outer, final_sums)
+        thread, times = outer[-1]
+        rows = chain.operators[-1].nest.extents[thread[-1]] // times
+        self.new, self.often, self.before, self.taps = {self.count - 1: rows}, {self.count - 1: times}, {}, {}
+        for link in reversed(range(self.count - 1)):
+            halo, later, extent = _halo(chain, link, thread), self.new[link + 1], self.rows_of(link)
+            window = range(later)
+            if halo:
+                window = {halo.step * row + halo.apart * tap for row in window for tap in range(halo.size)}
+            self.taps[link] = len(window)
+            new = later * (halo.step if halo else 1)
+            waits = 0  # until the first window is there
+            while (waits + 1) * new < max(window) + 1:
+                waits += 1
+            self.new[link], self.before[link] = new, waits
+            made = 0  # until there are no more rows, or the last window is there
+            while made < self.often[link + 1] + waits and made * new < extent:
+                made += 1
+            self.often[link] = made
+
+    def rows_of(self, number):
+        return self.chain.operators[number].nest.extents[self.outer[-1][0][number]]
+
+    def is_possible(self):
+        return all(self.new[link] <= self.rows_of(link) for link in range(self.count - 1))
+
+    def units_pj(self, number):
+        again = self.often[number] if self.is_window(number, self.outer[-1][0]) else 1
+        return self.chain.tree.mac_pj * prod(self.size(number, self.depth)) * again
+
+    def size(self, number, depth):
+        extents = list(super().size(number, depth))
+        thread = self.outer[-1][0]
+        if depth == self.depth and self.is_window(number, thread):
+            extents[thread[number]] = self.new[number]
+        return tuple(extents)
+
+    def order(self, number, own):
+        found = super().order(number, own)
+        loop, factor, is_window = found[len(own)]
+        found[len(own)] = (loop, self.often[number] if is_window else factor, is_window)
+        return found
+
+    def counted(self, number, at, home, own, ends):
+        energy, rooms, top = super().counted(number, at, home, own, ends)
+        if energy == inf or home is None:
+            return energy, rooms, top
+        if at == len(self.chain.operators[number].nest.reads):
+            waiting = self.before[number] * self.complete(number)
+            return energy, [*rooms, (home, waiting, self.depth - 1)], top  # there whatever runs
+        link = number - 1
+        if self.before[link]:
+            rows = (self.before[link] + 1) * self.new[link]
+            top = top * rows // self.taps[link] - self.before[link] * self.complete(link)
+        return energy, rooms, top
+
+    def complete(self, link):
+        """Bits of what is made of an intermediate at a time."""
+        placed = self.nest(link, self.size(link, self.depth))
+        operand = self.operand(link, len(placed.nest.reads), self.homes[link], self.size(link, self.depth))
+        tile = list(placed.steps)
+        for thread, factor in self.outer:
+            if not self.is_window(link, thread):
+                tile[thread[link]] //= factor
+        return operand.touched(tuple(tile), range(len(operand.chain))) * placed.final_bits
 
 
 def _least_of(places):

@@ -8,7 +8,7 @@ from math import ceil, inf, prod
 
 from tests.helpers.fused_brute_force import _passes, _usage
 from tests.helpers.fused_time_brute_force import _keep, _row, all_fused
-from tests.helpers.fused_windows import Windows, _outwards, ways_to_share
+from tests.helpers.fused_windows import Kept, Windows, _outwards, ways_to_share
 from tests.helpers.tree_brute_force import slow_latency
 from tilestitch.hardware.tree import Flow
 
@@ -22,7 +22,7 @@ def all_with_windows(chain, *, final_sums):
         for start in range(end + 1):
             part = chain.part(start, end)
             own = all_fused(part, final_sums=final_sums)
-            for one in ways_to_share(part, final_sums, TimedWindows):
+            for one in ways_to_share(part, final_sums, TimedWindows, TimedKept):
                 one.all_into(own)
             energy, cycles = 0.0, 0
             if start:
@@ -55,7 +55,7 @@ class TimedWindows(Windows):
         lists = [self.timed_options(number) for number in range(self.count)]
         least = [0, *itertools.accumulate(min((one[0] for one in some), default=inf) for some in lists[::-1])][::-1]
         steps = [0, *itertools.accumulate(min((one[4][0] for one in some), default=0) for some in lists[::-1])][::-1]
-        visits = prod(factor for _, factor in self.outer)
+        visits = prod(self.turns())
         latency = cache(self.latency)
 
         def combine(chosen, energy, cycles):
@@ -87,7 +87,7 @@ class TimedWindows(Windows):
                 rooms = tuple(sorted(one for item in chosen for one in item[1]))
                 read = next((item[2] for item in chosen if item[3] == "read"), None)
                 written = next((item[2] for item in chosen if item[3] == "written"), None)
-                key = (rooms, written, read, self.times(own, chosen))
+                key = (rooms, written, read, self.times(number, own, chosen))
                 kept[key] = min(sum(item[0] for item in chosen), kept.get(key, inf))
         fixed = self.units_pj(number)
         return [(energy + fixed, *key) for key, energy in sorted(kept.items(), key=lambda item: item[1])]
@@ -123,7 +123,11 @@ class TimedWindows(Windows):
         part = type(self.operand(number, at, home, extents))
         return part(replace(self.nest(number, extents), unrolled=()), at, self.final_sums).end_at(home)
 
-    def times(self, own, chosen):
+    def turns(self):
+        """Iterations of the shared loops, from the outermost."""
+        return [factor for _, factor in self.outer]
+
+    def times(self, number, own, chosen):
         """The time of a visit, for how long it keeps ports busy, and what crosses outside."""
         busy, whole = Counter(), prod(factor for _, factor in own)
         for operand, its, _ in (item[4] for item in chosen):
@@ -148,9 +152,21 @@ class TimedWindows(Windows):
                 axes = self.chain.operators[number].nest.write.axes
                 between = _between(self.chain, number, home, prod(elements[terms[0][0]] for terms in axes))
                 base, busy = base + max(between.values(), default=0), busy + between
-        factors = [factor for _, factor in reversed(self.outer)]
+        factors = self.turns()[::-1]
         crossings = [
             [one for _, _, outside in times for one in outside if one[0] == self.depth - 1 - at]
             for at in range(self.depth)
         ]
         return _row(base, busy, factors, crossings)[0]
+
+
+class TimedKept(TimedWindows, Kept):
+    """The same where rows are kept: all visits in the loop over them are one after another."""
+
+    def turns(self):
+        return [*super().turns()[:-1], 1]
+
+    def times(self, number, own, chosen):
+        time, busy, outside = super().times(number, own, chosen)
+        often = self.often[number]
+        return often * time, tuple((port, often * cycles) for port, cycles in busy), outside

@@ -15,6 +15,7 @@ def moved(run, stream, tile):
     within = {name for names in axes[: stream.crossing] for name in names}
     inside = [one for one in every if (one.axis in within if one.place is None else one.place < stream.place)]
     spread = [one for one in every if one.place is None and one.axis not in within]
+    now = [(one, value) for one, value in now if not one.reach]  # all windows are alike
     fixed = {loop: sum(value * one.weight for one, value in now if one.loop == loop) for loop in range(len(run.padded))}
     inner, groups = Counter(), {}
     for values in product(*(range(one.factor) for one in spread)):
@@ -62,9 +63,13 @@ def _times(run, stream, tile):
 def _work(run, fixed, place, inside):
     """Of every loop the iterations that a tile has at one place."""
     found = []
-    for loop, extent in enumerate(run.nest.extents):
+    for loop, extent in enumerate(run.extents):
         begin = fixed[loop] + sum(value * one.weight for one, value in place.items() if one.loop == loop)
         own = [one for one in inside if one.loop == loop]
+        reach = max((one.reach for one in own), default=0)
+        if reach:  # all of several windows, in a memory for all units
+            found.append(set(range(reach)))
+            continue
         steps = (
             sum(value * one.weight for one, value in zip(own, values, strict=True))
             for values in product(*(range(one.factor) for one in own))

@@ -20,11 +20,16 @@ IN_TIME = (Objective.LATENCY, Objective.EDP, Objective.ED2P)
 
 def makes_again(found):
     """Whether some operators of a chain run on windows."""
-    return any(one.mapping.inside(0, one.mapping.own_loops(0)[0])[1] > 1 for one in found.groups if one.mapping)
+    return any(one.mapping.windows(0) and not one.mapping.kept_visits() for one in found.groups if one.mapping)
 
 
-def check_energy(seed, count, most):
-    """The least energy is that of all mappings, or an operator has none; whether windows are made again in the best."""
+def keeps_rows(found):
+    """Whether some operators of a chain make new rows alone."""
+    return any(one.mapping.kept_visits() for one in found.groups if one.mapping)
+
+
+def check_energy(seed, count, most, what=makes_again):
+    """The least energy is that of all mappings, or an operator has none; what the best one does with windows."""
     chain, sums = convolutions_in_a_row(seed, count, most=most), seed.choice(list(Sums))
     try:
         found = best_chain(chain, sums)
@@ -35,11 +40,11 @@ def check_energy(seed, count, most):
     assert found.is_proven
     expected = least_with_windows(chain, final_sums=sums is Sums.FINAL)
     assert found.energy_pj == pytest.approx(expected, rel=1e-9), chain
-    return makes_again(found)
+    return what(found)
 
 
-def check_time(seed, count, most, most_levels):
-    """The least latency, EDP and ED2P are those of all mappings; whether windows are made again in one of the best."""
+def check_time(seed, count, most, most_levels, what=makes_again):
+    """The least latency, EDP and ED2P are those of all mappings; what one of the best does with windows."""
     drawn = convolutions_in_a_row(seed, count, most=most, most_levels=most_levels)
     chain, sums = timed_chain(drawn, seed), seed.choice(list(Sums))
     again, front = False, []
@@ -55,7 +60,7 @@ def check_time(seed, count, most, most_levels):
         assert found.value == pytest.approx(expected, rel=1e-9), (objective, chain)
         if objective is Objective.LATENCY:
             assert found.energy_pj == pytest.approx(min(e for e, c in front if c == expected), rel=1e-9), chain
-        again = again or makes_again(found)
+        again = again or what(found)
     return again
 
 
@@ -63,6 +68,18 @@ def test_no_fused_mapping_of_two_convolutions_costs_less():
     """All orders, places, homes, windows and shared loops of small random chains have the same least energy."""
     seed = random.Random("two convolutions")
     assert sum(check_energy(seed, 2, 3) for _ in range(24)) > 1
+
+
+def test_no_fused_mapping_costs_less_where_rows_are_kept():
+    """The same with chunks of new rows, as many ahead as the first window needs; some of these are the best."""
+    seed = random.Random("rows kept")
+    assert sum(check_energy(seed, 2, 3, keeps_rows) for _ in range(16)) > 1
+
+
+def test_no_fused_mapping_is_faster_where_rows_are_kept():
+    """Latency, EDP and ED2P: all visits in the loop over rows are one after another, those ahead as well."""
+    seed = random.Random("b")
+    assert sum(check_time(seed, 2, 3, 6, keeps_rows) for _ in range(46)) > 1
 
 
 @pytest.mark.parametrize("number", [126, 176])

@@ -143,7 +143,9 @@ def stays_text(chain: NamedChain, group: FoundGroup) -> list[str]:
         kinds = chain.between[group.first + link]
         between = f", {', '.join(kinds)} there" if kinds else ""
         result = group.mapping.chain.operators[link].nest.write.name
-        found.append(f"{result} of {chain.names[group.first + link]} stays in {home}{between}")
+        ahead = group.mapping.kept_ahead()[link]
+        rows = "" if ahead is None else f"; its rows are made once, tiles ahead of those that are read: {ahead}"
+        found.append(f"{result} of {chain.names[group.first + link]} stays in {home}{between}{rows}")
     return found
 
 
@@ -245,4 +247,5 @@ def mapping_json(names: Sequence[str], group: FoundGroup) -> dict[str, Json] | N
                 ],
             }
         )
-    return {"homes": list(mapping.homes), "shared_loops": list(mapping.shared), "operators": operators}
+    shared = {"shared_loops": list(mapping.shared), "tiles_ahead": list(mapping.kept_ahead())}
+    return {"homes": list(mapping.homes), **shared, "operators": operators}

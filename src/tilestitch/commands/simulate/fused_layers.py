@@ -27,7 +27,7 @@ from tilestitch.sim.tree.chain_simulated import (
     passed_on,
     run_chain,
 )
-from tilestitch.sim.tree.run import expect_simulated
+from tilestitch.sim.tree.run import TreeRun, Window, expect_simulated
 from tilestitch.sim.tree.simulated import SimulatedOnTree, run_on_tree, simulate_on_tree
 
 
@@ -166,18 +166,27 @@ def _too_full(mapping: FusedMapping) -> list[str]:
 
 
 def chain_run(fused: FusedMapping) -> ChainRun:
-    """A fused mapping as the simulator takes it. Raises `InputError` for windows that operators share."""
+    """A fused mapping as the simulator takes it."""
     chain = fused.chain
-    for number, one in enumerate(fused.mappings):
-        _, times = fused.inside(number, min(fused.own_loops(number), default=len(one.loops)))
-        if times > 1:
-            raise InputError(
-                f"{chain.name} on {chain.tree.name}: operators share a loop over windows that overlap, which is not "
-                "simulated; map says what it costs"
-            )
     placed = [replace(one, unrolled=own) for one, own in zip(chain.operators, fused.unrolled, strict=True)]
     links = tuple(
-        ChainLink(link.read, home, shared, link.passes, link.whole)
-        for link, home, shared in zip(chain.links, fused.homes, fused.shared, strict=True)
+        ChainLink(link.read, home, shared, link.passes, link.whole, ahead)
+        for link, home, shared, ahead in zip(chain.links, fused.homes, fused.shared, fused.kept_ahead(), strict=True)
     )
-    return ChainRun(tuple(run_of(one, own) for one, own in zip(placed, fused.mappings, strict=True)), links)
+    runs = [run_of(one, own) for one, own in zip(placed, fused.mappings, strict=True)]
+    return ChainRun(tuple(_in_windows(fused, number, one) for number, one in enumerate(runs)), links)
+
+
+def _in_windows(fused: FusedMapping, number: int, run: TreeRun) -> TreeRun:
+    """An operator with the loops that go over its windows."""
+    part, _ = fused.inside(number, min(fused.own_loops(number)))
+    windows = [
+        Window(place, step, fused.inside(number, place + 1)[0][run.loops[place][0]])
+        for place, step in fused.windows(number)
+    ]
+    if fused.kept_visits():  # each operator has as many as there are rows to make
+        place = len(run.loops) - min(fused.shared)
+        loops = list(run.loops)
+        loops[place] = loops[place][0], fused.kept_visits()[number]
+        run = replace(run, loops=tuple(loops))
+    return replace(run, part=part if part != run.nest.extents else (), windows=tuple(windows))

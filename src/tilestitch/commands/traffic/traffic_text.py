@@ -65,7 +65,7 @@ def _of_chains(found: TrafficOfLayers) -> tuple[str, ...]:
         f"What any mapping of a chain with up to {found.together} operators together moves at least between a buffer",
         "and the memory outside, as multiples of what is compulsory: every element that is needed, once, but for what",
         "passes from one operator to the next. The search is exact; factors divide, rows at the edge of windows are",
-        "made again where operators run together, running sums have the width of results (docs/traffic.md).",
+        "made again or kept where operators run together, running sums have the width of results (docs/traffic.md).",
     )
 
 

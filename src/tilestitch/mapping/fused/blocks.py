@@ -54,6 +54,7 @@ class Came:
 
     blocks: tuple[tuple[int, int], ...]
     labels: tuple[int, ...]
+    joint: tuple[int, ...]  # the tile of the threads at which they were joined
 
 
 @dataclass(slots=True, eq=False)
@@ -154,6 +155,8 @@ def block_of(group: Group, first: int, last: int, clock: Clock | None = None) ->
         timed = [list(at_tiles[number].timed(group, number, operand)) for number, operand in operands]
         is_all = (first, last) == (0, group.last)
         timing, _ = timing_of(timed, Loads({}, {}, {}), left, shape, clock.kept, is_block=True, is_all=is_all)
+        if group.chain.keeps:  # the loop over rows lies between a joint and all cuts outside
+            timing = timing._replace(waits=False)
         made = made if clock.counts_energy else without_energy(made)
     return Block(first, last, threads, lattice, made, tuple(operands), timing)
 
@@ -165,6 +168,9 @@ def outside_of(group: Group, block: Block, number: int, base: tuple[int, ...], t
     """
     places = [group.place(number, 0, block.threads, tile) for tile in block.lattice.tiles().tolist()]
     here = np.array([(one.base, one.times) == (base, times) for one in places], np.bool_)
+    if group.chain.keeps:  # from there on the loop over rows is whole
+        tiles = block.lattice.tiles().tolist()
+        here = np.array([group.from_where(block.threads, tile) == tuple(tile) for tile in tiles], np.bool_)
     one = group.laid(number, base)
     fj: list[NDArray[np.int64]] = []
     cycles: list[list[NDArray[np.int64]]] = [[] for _ in range(block.timing.outer if block.timing is not None else 0)]

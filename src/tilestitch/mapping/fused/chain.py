@@ -41,6 +41,18 @@ class Halo:
 
 
 @dataclass(frozen=True, slots=True)
+class Chunks:
+    """Rows of an operator's result that are made at a time, how often, and how many of them come before they are read.
+
+    So many and one more are at home at a time. What lies behind the end of all rows is not made.
+    """
+
+    size: int
+    visits: int
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
 class Crossing:
     """A loop of an operator and the loop of the next one that go along the same axis of the intermediate."""
 
@@ -58,6 +70,7 @@ class Chain:
     operators: tuple[PlacedNest, ...]
     links: tuple[Link, ...]
     overlaps: frozenset[int] = frozenset()  # axes of intermediates along which windows that overlap may be shared
+    keeps: bool = False  # whether what the next window needs as well is kept at home, or else made again
 
     @property
     def tree(self) -> MachineTree:
@@ -87,6 +100,21 @@ class Chain:
             for link in range(first, last)
             for one in self.crossings(link)
         )
+
+    def chunks(self, number: int, thread: tuple[int, ...], tile: int) -> "Chunks":
+        """What an operator makes at a time along a thread, from it to the last operator, for a tile of that."""
+        last = len(self.operators) - 1
+        end = self.operators[last].nest.extents[thread[-1]]
+        found = Chunks(tile, end // tile, 0)
+        for link in range(last - 1, number - 1, -1):
+            crossing = next(one for one in self.crossings(link) if one.writes == thread[link - number])
+            extent = self.operators[link].nest.extents[crossing.writes]
+            ahead, size = 0, found.size
+            if crossing.halo is not None:
+                size *= crossing.halo.step
+                ahead = max(0, -(-(crossing.halo.window(found.size) - size) // size))
+            found = Chunks(size, min(found.visits + ahead, -(-extent // size)), ahead)
+        return found
 
     def window_axes(self) -> tuple[int, ...]:
         """The axes of intermediates along which windows overlap."""

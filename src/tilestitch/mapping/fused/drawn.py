@@ -63,7 +63,8 @@ def _drawn(
     ends = [one.operator if isinstance(one, Alone) else one.last for one in found.inside]
     for link in ends[:-1]:
         shared[link] = len(drafts[link].loops)
-    tile = found.joint
+    tile = group.from_where(found.threads, found.joint)
+    _loops(found, drafts, found.joint, tile)
     for number, operand, cut, at in found.steps:
         _loops(found, drafts, tile, at)
         tile = at
@@ -116,7 +117,9 @@ def _grow_own(group: Group, outer: Joined, draft: _Draft, number: int) -> None:
     """The loops of an operator from its last cut to where it is joined."""
     placed = draft.placed
     target = list(placed.steps)
-    inside = group.place(number, outer.first, outer.threads, outer.joint).tile
+    place = group.visit(number, outer.first, outer.threads, outer.joint)
+    assert place is not None
+    inside = place.tile
     for thread in outer.threads:
         loop = thread[number - outer.first]
         target[loop] = placed.steps[loop] // (placed.nest.extents[loop] // inside[loop])

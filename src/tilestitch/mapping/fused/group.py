@@ -6,7 +6,7 @@ at a time. From the join on cuts of all operators are placed on one chain of til
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
@@ -106,8 +106,8 @@ class GroupSearch:
         if not group.has_halo:
             return [(group.bare[number].nest.extents, 1)]
         threads, lattice = group.chain.threads(0, group.last), lattice_of(group.extents(0, group.last))
-        places = [group.place(number, 0, threads, tile) for tile in lattice.tiles().tolist()]
-        return sorted({(one.base, one.times) for one in places})
+        places = [group.visit(number, 0, threads, tile) for tile in lattice.tiles().tolist()]
+        return sorted({(one.base, one.times) for one in places if one is not None})
 
     def _timed_of(self, number: int, base: tuple[int, ...], times: int) -> TimedInner:
         key = (number, base, times)
@@ -244,7 +244,11 @@ class GroupSearch:
         points: list[NDArray[np.int64]] = []
         seeds: list[Rows] = []
         came: list[Came] = []
-        for point, tile in enumerate(block.lattice.tiles().tolist()):
+        for tile in block.lattice.tiles().tolist():
+            begins = self.group.from_where(block.threads, tile)
+            if self.group.chain.keeps and begins == tuple(tile):
+                continue  # no loop over rows is shared, as in another group
+            point = block.lattice.point(begins)
             for blocks in ways:
                 found = _Fold(self, block, tile, rest, aim, budget).all_of(blocks)
                 if found is None:
@@ -253,7 +257,11 @@ class GroupSearch:
                 keep = block.within(point, rows, rest)
                 seeds.append(rows[keep])
                 points.append(np.full(int(keep.sum()), point, np.int64))
-                came += [Came(tuple(blocks), one) for one, kept in zip(origins, keep.tolist(), strict=True) if kept]
+                came += [
+                    Came(tuple(blocks), one, tuple(tile))
+                    for one, kept in zip(origins, keep.tolist(), strict=True)
+                    if kept
+                ]
         if not came:
             return
         states = radix(block.cuts.first.tolist())[-1] * block.lattice.points
@@ -282,7 +290,8 @@ class GroupSearch:
     def rows_at(self, start: int, end: int, outer: Block, tile: Sequence[int], budget: int) -> Rows | None:
         """The ways of operators to a tile of a larger block where all intermediates with others of it are at home."""
         if start == end:
-            rows = self._ways_at(self.group.place(start, outer.first, outer.threads, tile), start, budget)
+            place = self.group.visit(start, outer.first, outer.threads, tile)
+            rows = None if place is None else self._ways_at(place, start, budget)
         else:
             block = self._blocks[start, end]
             rows = block.rows(block.lattice.point(tile_inside(block, outer.first, outer.threads, tile)))
@@ -328,17 +337,18 @@ class GroupSearch:
             if swept.parent[label] < 0:
                 break
             label = int(swept.parent[label])
-        joint = tuple(tiles[swept.point[label]].tolist())
         came = block.came[-1 - int(swept.parent[label])]
+        joint = came.joint
         inside = tuple(
-            self._alone(self.group.place(start, block.first, block.threads, joint), start, one)
+            self._alone(self.group.visit(start, block.first, block.threads, joint), start, one)
             if start == end
             else self._joined(self._blocks[start, end], one, budget)
             for (start, end), one in zip(came.blocks, came.labels, strict=True)
         )
         return Joined(block.first, block.last, inside, block.threads, joint, tuple(reversed(steps)))
 
-    def _alone(self, place: Place, number: int, row: int) -> Alone:
+    def _alone(self, place: Place | None, number: int, row: int) -> Alone:
+        assert place is not None
         key = number, place.base, place.times
         if self.clock is None:
             search = self._search(*key)
@@ -394,11 +404,15 @@ class _Fold:
                 taken = rows.taken.copy()
                 taken[:, part] += room[0]
                 rows = Rows(rows.placed, rows.partial, rows.spent, taken, rows.label, rows.cycles)
+            for link in range(self.search.group.last if self.search.group.chain.keeps else 0):
+                if link not in (start - 1, end):  # rows of other intermediates stay for their next windows
+                    room, part = self._kept(link)
+                    rows = replace(rows, taken=rows.taken + room * (np.arange(len(limit)) == part))
             left = np.repeat(np.arange(len(origins)), len(rows))
             right = np.tile(np.arange(len(rows)), len(origins))
             spent = rows.spent[right] + (now.spent[left] if now is not None else 0)
             placed = rows.placed[right] if now is None else np.hstack([now.placed[left], rows.placed[right]])
-            cycles = rows.cycles[right] + (now.cycles[left] if now is not None else 0)
+            cycles = self._visits(start) * rows.cycles[right] + (now.cycles[left] if now is not None else 0)
             if self.aim is not None and end < self.outer.last:
                 cycles = cycles + self._between(end)
             both = Rows(placed, rows.partial[right], spent, rows.taken[right], rows.label[right], cycles)
@@ -409,7 +423,8 @@ class _Fold:
             after = np.maximum(done[left], after)
             keep = (spent <= self.rest) & (after <= limit).all(axis=1)
             if self.aim is not None:
-                tiles = prod(self.outer.lattice.steps) // prod(self.tile)
+                inside = self.search.group.from_where(self.outer.threads, self.tile)
+                tiles = prod(self.outer.lattice.steps) // prod(inside)
                 keep &= within(self.aim, spent, tiles * cycles[:, 0])
             now, done = both[keep], after[keep]
             labels_there = now.label.tolist()
@@ -428,10 +443,33 @@ class _Fold:
         busy = search.group.between(link, search.group.place(link, self.outer.first, self.outer.threads, self.tile))
         return np.array([max(busy.values(), default=0), *(busy.get(port, 0) for port in search.clock.kept)], np.int64)
 
+    def _visits(self, number: int) -> int:
+        """How often an operator runs in the loop over rows that are kept, if there is one."""
+        group = self.search.group
+        found = 1
+        for thread, some in zip(self.outer.threads, self.tile, strict=True):
+            if group.from_where((thread,), (some,)) != (some,):
+                found *= group.chain.chunks(number, thread[number:], some).visits
+        return found
+
+    def _kept(self, link: int) -> tuple[float, int]:
+        """Bits of rows of an intermediate that are kept at home; and which of the rooms that is."""
+        group = self.search.group
+        place = group.visit(link, self.outer.first, self.outer.threads, self.tile)
+        assert place is not None
+        room, part = group.room(link, place, is_read=False)
+        return group.kept(link, self.outer.threads, self.tile)[0] * float(room[0]), part
+
     def _room(self, link: int, *, is_read: bool) -> tuple[NDArray[np.float64], int]:
         number = link + 1 if is_read else link
-        place = self.search.group.place(number, self.outer.first, self.outer.threads, self.tile)
-        return self.search.group.room(link, place, is_read=is_read)
+        group = self.search.group
+        place = group.visit(number, self.outer.first, self.outer.threads, self.tile)
+        assert place is not None
+        room, part = group.room(link, place, is_read=is_read)
+        if group.chain.keeps:
+            count, more = group.kept(link, self.outer.threads, self.tile)
+            room = room * more if is_read else room + count * room[0]
+        return room, part
 
 
 def tile_inside(

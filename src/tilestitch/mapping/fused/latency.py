@@ -91,10 +91,16 @@ def _pace(fused: FusedMapping, first: int, last: int, outside: int) -> Pace:
     starts = [first, *(link + 1 for link in ends)]
     blocks = [_pace(fused, start, end, until) for start, end in zip(starts, [*ends, last], strict=True)]
     pace = in_turn(blocks, [_between(fused, link) for link in ends])
+    kept = fused.kept_visits()
+    if kept:  # then the innermost loop is that over rows, and operators run as often as there are some to make
+        each = [one for one, times in zip(blocks, kept, strict=True) for _ in range(times)]
+        pace = in_turn(each, [])
+        until -= 1
     crossings = [_crossings(fused, number) for number in range(first, last + 1)]
     counts = [len(one.loops) for one in fused.mappings[first : last + 1]]
-    for depth in range(until - 1, outside - 1, -1):
-        pace = pace.repeated(fused.mappings[last].loops[counts[-1] - 1 - depth][1])
+    for depth in range(until - (0 if kept else 1), outside - 1, -1):
+        if depth < until:
+            pace = pace.repeated(fused.mappings[last].loops[counts[-1] - 1 - depth][1])
         for count, own in zip(counts, crossings, strict=True):
             for at, loads in own:
                 if at == count - depth:

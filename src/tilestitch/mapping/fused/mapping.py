@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import ceil, prod
 
-from tilestitch.mapping.fused.chain import Chain, at_home, windowed
+from tilestitch.mapping.fused.chain import Chain, Chunks, at_home, windowed
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.crossings import operands_on_tree
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
@@ -48,6 +48,11 @@ class FusedMapping:
             outside = prod(factor for loop, factor in loops[at:] if loop == thread[0])
             end = chain.operators[last].nest.extents[thread[-1]]
             some = end // outside
+            if chain.keeps and outside > 1:
+                chunks = chain.chunks(number, thread, some)
+                extents[thread[0]] = chunks.size
+                times *= chunks.visits
+                continue
             for link in range(last - 1, number - 1, -1):
                 crossing = next(one for one in chain.crossings(link) if one.writes == thread[link - number])
                 if crossing.halo is not None:
@@ -56,6 +61,47 @@ class FusedMapping:
             extents[thread[0]] = some
             times *= outside
         return tuple(extents), times
+
+    def windows(self, number: int) -> tuple[tuple[int, int], ...]:
+        """The loops of an operator that go over its windows: the place of each, and by how many iterations it moves."""
+        chain, last = self.chain, len(self.mappings) - 1
+        loops, end = self.mappings[number].loops, self.mappings[last].loops
+        found: list[tuple[int, int]] = []
+        for thread in chain.threads(number, last):
+            crossings = [
+                next(one for one in chain.crossings(link) if one.writes == thread[link - number])
+                for link in range(number, last)
+            ]
+            if all(one.halo is None for one in crossings):
+                continue
+            step = prod(1 if one.halo is None else one.halo.step for one in crossings)
+            for place in range(min(self.own_loops(number)), len(loops)):
+                if loops[place][0] == thread[0]:
+                    at = place - len(loops) + len(end)  # of the same loop in the last operator
+                    inside = prod(factor for loop, factor in end[:at] if loop == thread[-1])
+                    found.append((place, step * inside * self._spread(last, thread[-1])))
+        return tuple(found)
+
+    def kept_visits(self) -> tuple[int, ...]:
+        """Where rows are kept, how often each operator runs in the loop over them: the innermost shared one."""
+        return tuple(one.visits for one in self._chunks())
+
+    def kept_ahead(self) -> tuple[int | None, ...]:
+        """How many tiles of each intermediate are made before the first one is read; none where rows are not kept."""
+        return tuple(one.ahead for one in self._chunks()[:-1]) or (None,) * len(self.homes)
+
+    def _chunks(self) -> tuple[Chunks, ...]:
+        last = len(self.mappings) - 1
+        if not self.chain.keeps or not self.windows(0):
+            return ()
+        ((place, _),) = self.windows(0)
+        loop, factor = self.mappings[0].loops[place]
+        thread = next(one for one in self.chain.threads(0, last) if one[0] == loop)
+        tile = self.chain.operators[last].nest.extents[thread[-1]] // factor
+        return tuple(self.chain.chunks(number, thread[number:], tile) for number in range(last + 1))
+
+    def _spread(self, number: int, loop: int) -> int:
+        return prod(ceil(one.factor) for one in self.unrolled[number] if one.loop == loop)
 
 
 def placed_operator(fused: FusedMapping, number: int, extents: Sequence[int]) -> PlacedNest:

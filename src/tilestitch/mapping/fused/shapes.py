@@ -179,6 +179,48 @@ class Group:
                 times *= self.bare[self.last].nest.extents[thread[-1]] // some
         return Place(tuple(base), times, tuple(inside))
 
+    def visit(self, number: int, first: int, threads: Threads, tile: Sequence[int]) -> Place | None:
+        """The same, of new rows alone where others are kept; none for more than there are."""
+        found = self.place(number, first, threads, tile)
+        if not self.chain.keeps:
+            return found
+        inside, base, times = list(found.tile), list(found.base), 1
+        for thread, some in zip(threads, tile, strict=True):
+            loop, end = thread[number - first], self.bare[self.last].nest.extents[thread[-1]]
+            if self._overlaps(number, first, thread) and some < end:
+                chunks = self.chain.chunks(number, thread[number - first :], some)
+                if chunks.size > self.bare[number].nest.extents[loop]:
+                    return None
+                inside[loop] = base[loop] = chunks.size
+                times *= chunks.visits
+        return Place(tuple(base), times, tuple(inside))
+
+    def from_where(self, threads: Threads, tile: Sequence[int]) -> tuple[int, ...]:
+        """The tile from which on cuts may lie: where rows are kept all of them, as the loop over rows comes first."""
+        if not self.chain.keeps:
+            return tuple(tile)
+        own = self.bare[self.last].nest.extents
+        return tuple(
+            own[thread[-1]] if self._overlaps(0, 0, thread) else some
+            for thread, some in zip(threads, tile, strict=True)
+        )
+
+    def kept(self, link: int, threads: Threads, tile: Sequence[int]) -> tuple[int, float]:
+        """How many tiles of an intermediate are at home beside that which is made, and all of them of what is read."""
+        count, more = 0, 1.0
+        for thread, some in zip(threads, tile, strict=True):
+            crossing = next((one for one in self.chain.crossings(link) if one.writes == thread[link]), None)
+            is_whole = some == self.bare[self.last].nest.extents[thread[-1]]
+            if not self.chain.keeps or is_whole or crossing is None or crossing.halo is None:
+                continue
+            made = self.chain.chunks(link, thread[link:], some)
+            read = made.size // crossing.halo.step
+            taps = {crossing.halo.step * row + crossing.halo.apart * tap
+                    for row in range(read) for tap in range(crossing.halo.size)}  # fmt: skip
+            count += made.ahead
+            more *= (made.ahead + 1) * made.size / len(taps) if made.ahead else 1.0
+        return count, more
+
     def _needed(self, number: int, first: int, thread: tuple[int, ...], tile: int) -> int:
         """Iterations of an operator's loop in a thread for a tile of the last operator."""
         for link in range(first + len(thread) - 2, number - 1, -1):

@@ -60,14 +60,14 @@ class Beside:
 
 
 def groups_of(task: Task) -> list[Group]:
-    """All homes of the intermediates, and all axes along which windows may be shared.
+    """All homes of the intermediates, all axes along which windows may be shared, and whether rows may be kept.
 
     None where something is done to an intermediate: to windows that are made again it would be done again.
     """
     chain = task.chain
     last = len(chain.operators) - 1
     axes = () if any(link.passes for link in chain.links) else chain.window_axes()
-    along = [replace(chain, overlaps=frozenset({axis})) for axis in axes]
+    along = [replace(chain, overlaps=frozenset({axis}), keeps=keeps) for axis in axes for keeps in (False, True)]
     ways = [chain, *(one for one in along if one.has_halo(0, last))]
     homes = product(*(homes_of(chain, link) for link in range(len(chain.links))))
     return [Group(way, one, task.sums) for one in homes for way in ways]

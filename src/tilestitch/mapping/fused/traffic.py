@@ -2,8 +2,8 @@
 
 As for a nest by itself (`mapping/tree/traffic.py`) there is one buffer, and a memory outside it that holds everything.
 Here operators may run together, and then what passes between them stays in the buffer. Where a chain has windows, rows
-at the edge of a tile are made again, and nothing slides in operators that run together; a schedule that keeps them
-could move less.
+of intermediates at the edge of a tile are made again or kept, and no input slides in operators that run together; a
+schedule that keeps rows of these could move less.
 """
 
 from dataclasses import dataclass

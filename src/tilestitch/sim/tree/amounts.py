@@ -14,7 +14,7 @@ import numpy as np
 
 from tilestitch.ir.loop_nest import LoopOperand
 from tilestitch.sim.tree.run import TreeRun
-from tilestitch.sim.tree.tiles import Digit, Digits, Indices
+from tilestitch.sim.tree.tiles import Digit, Digits, Indices, iterations_of
 
 _ALL = np.iinfo(np.int64).max
 
@@ -84,7 +84,9 @@ class _Counts:
 def crossed(run: TreeRun, digits: Digits, number: int, place: int, border: Border) -> Crossed:
     """What crosses a border of one operand, at a place in the nest."""
     loops = range(len(run.nest.loops))
-    lefts = {loop: _left(run, border, loop, place) for loop in loops if run.padded[loop] > run.nest.extents[loop]}
+    over = {one.loop for one in border.inside if one.reach}  # there tiles are of whole windows
+    with_end = [loop for loop in loops if run.padded[loop] > run.extents[loop] and loop not in over]
+    lefts = {loop: _left(run, border, loop, place) for loop in with_end}
     steps = {loop: prod(one.factor for one in border.later if one.loop == loop) for loop in loops}
     is_write, moved = number == run.written, run.operands[number].indexed_by
     sums = [loop for loop in loops if not is_write or loop not in moved]  # of which the first tile begins
@@ -123,34 +125,24 @@ def crossed(run: TreeRun, digits: Digits, number: int, place: int, border: Borde
 def _left(run: TreeRun, border: Border, loop: int, place: int) -> tuple[Indices, Indices]:
     """How much may be left of a loop where a tile begins, and by the step of the loop which of these it is.
 
-    Where there is more than a tile takes in all memories together it counts as that.
+    Where there is more than a tile takes in all memories together it counts as that. Of windows all are alike.
     """
-    own = [one for one in border.later if one.loop == loop]
+    own = [one for one in border.later if one.loop == loop and not one.reach]
     inner = prod(factor for number, factor in run.loops[:place] if number == loop)
-    begins = np.zeros(1, np.int64)
-    for one in own:
-        begins = (np.arange(one.factor)[:, None] * one.weight + begins[None, :]).ravel()
+    begins = iterations_of(own, loop)
     others = (*border.inside, *border.together, *border.alike, *border.apart, *border.beyond)
     span = 1 + sum((one.factor - 1) * one.weight for one in others if one.loop == loop)
-    values, at = np.unique(np.minimum(run.nest.extents[loop] - begins, span), return_inverse=True)
+    values, at = np.unique(np.minimum(run.extents[loop] - begins, span), return_inverse=True)
     return values, np.repeat(at, inner)
-
-
-def _offsets(digits: Sequence[Digit], loop: int) -> Indices:
-    found = np.zeros(1, np.int64)
-    for one in digits:
-        if one.loop == loop:
-            found = (np.arange(one.factor)[:, None] * one.weight + found[None, :]).ravel()
-    return found
 
 
 def _counts(border: Border, loop: int, left: int) -> _Counts:
     """The iterations of a loop of which so many are left that lie in each tile of a border."""
-    inside, beyond = np.sort(_offsets(border.inside, loop)), _offsets(border.beyond, loop)
-    around = np.sort(_offsets((*border.inside, *border.together), loop))
-    alike, apart = _offsets(border.alike, loop), _offsets(border.apart, loop)
+    inside, beyond = np.sort(iterations_of(border.inside, loop)), iterations_of(border.beyond, loop)
+    around = np.sort(iterations_of((*border.inside, *border.together), loop))
+    alike, apart = iterations_of(border.alike, loop), iterations_of(border.apart, loop)
     along = (apart[:, None] + alike[None, :]).ravel()
-    together = _offsets(border.together, loop)
+    together = iterations_of(border.together, loop)
     if left == _ALL:
         inner = Counter({len(inside): len(together) * len(along) * len(beyond)})
         return _Counts(inner, Counter({(len(around),) * len(along): len(beyond)}))
@@ -233,7 +225,7 @@ class _Sizes:
 
     def _begins(self, loop: int, step: int) -> list[tuple[int, int]]:
         """Of the tiles of a loop along the border: the number of each apart, and where each alike begins."""
-        alike = _offsets(self.border.alike, loop)
+        alike = iterations_of(self.border.alike, loop)
         apart = prod(one.factor for one in self.border.apart if one.loop == loop)
         return [(one, int(begin) * step) for one in range(apart) for begin in alike]
 
@@ -251,7 +243,7 @@ class _Sizes:
             return 1 + sum(step for _, step in terms) * (counts[0] - 1) if self._boxes and terms else prod(counts)
         found = np.zeros(1, np.int64)
         for (loop, step), count in zip(terms, counts, strict=True):
-            found = np.unique(found[:, None] + step * np.sort(_offsets(digits, loop))[:count])
+            found = np.unique(found[:, None] + step * np.sort(iterations_of(digits, loop))[:count])
         return int(found[-1]) + 1 if self._boxes else min(len(found), size)
 
     @property

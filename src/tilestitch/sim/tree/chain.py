@@ -1,11 +1,11 @@
 """What the simulator of trees is given of operators that run together, and in which order they take turns."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from fractions import Fraction
 from functools import cached_property
-from math import prod
+from math import ceil, prod
 
 from tilestitch.base.errors import InvalidIR
 from tilestitch.sim.tree.run import Kept, TreeRun, expect_simulated
@@ -17,7 +17,9 @@ from tilestitch.sim.tree.tiles import Digits, distinct
 class ChainLink:
     """Which read of the next operator is the result of one, where it stays, and what is done to it there.
 
-    `passes` is how often each element is read and written in between, as softmax does along the axes `whole`.
+    `passes` is how often each element is read and written in between, as softmax does along the axes `whole`. Where the
+    next window finds what it has in common with this one, the innermost shared loop is that over windows, and so many
+    tiles `ahead` are written before the first one is read; they are at home beside the one that is written.
     """
 
     read: int
@@ -25,6 +27,7 @@ class ChainLink:
     shared: int  # loops, from the outermost, that both operators have in common
     passes: int = 0
     whole: frozenset[int] = frozenset()
+    ahead: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +104,47 @@ class ChainRun:
             yield Moment.STEPS, block
         else:
             loops = self.operators[block.first].loops
-            count = len(loops)
-            for _ in range(prod(factor for _, factor in loops[count - block.until : count - block.outside])):
-                for one in block.inside:
-                    yield from self._events(one)
-                    if one.last < block.last and self.links[one.last].passes:
-                        yield Moment.PASS, one
+            count, often, after = len(loops), self.often(block), self._after(block)
+            inside = block.until - (1 if often else 0)
+            for _ in range(prod(factor for _, factor in loops[count - inside : count - block.outside])):
+                for window in range(max(map(sum, zip(often, after, strict=True)), default=1)):
+                    for at, one in enumerate(block.inside):
+                        if often and not 0 <= window - after[at] < often[at]:
+                            continue
+                        yield from self._events(one)
+                        if one.last < block.last and self.links[one.last].passes:
+                            yield Moment.PASS, one
         yield Moment.END, block
+
+    def often(self, block: SharedLoops) -> tuple[int, ...]:
+        """Where rows are kept at home, how many windows each operator of a block has; else nothing."""
+        if self.links[block.first].ahead is None:
+            return ()
+        every = self.operators[block.first : block.last + 1]
+        return tuple(one.loops[len(one.loops) - block.until][1] for one in every)
+
+    def _after(self, block: SharedLoops) -> tuple[int, ...]:
+        """And in how many windows those before it run alone."""
+        ahead = [link.ahead for link in self.links[block.first : block.last]]
+        if None in ahead:
+            return ()
+        return tuple(sum(one or 0 for one in ahead[:at]) for at in range(len(ahead) + 1))
+
+    def kept_along(self, link: int) -> tuple[int, int]:
+        """The axis of what is at home along which rows are kept, and how many are written in a window."""
+        one, has = self.runs[link], self.links[link]
+        loop, _ = one.loops[len(one.loops) - has.shared]
+        axis = next(at for at, terms in enumerate(one.nest.write.axes) if terms[0][0] == loop)
+        return axis, self.written_shape(link)[axis]
+
+    def first_written(self, link: int) -> tuple[int, ...]:
+        """Where in what is at home that begins which is written: behind rows that are kept."""
+        found = [0] * len(self.runs[link].nest.write.axes)
+        ahead = self.links[link].ahead
+        if ahead:
+            axis, rows = self.kept_along(link)
+            found[axis] = ahead * rows
+        return tuple(found)
 
     def around(self, number: int, place: int) -> SharedLoops:
         """The innermost block of whose visits one has all iterations of so many innermost loops of an operator."""
@@ -120,20 +157,45 @@ class ChainRun:
 
     def home_shape(self, link: int) -> tuple[int, ...]:
         """The extents of what is at home at a time, as the one operator writes it and the other one reads it."""
-        written = self._tile(link, self.runs[link].written)
+        written = map(sum, zip(self.first_written(link), self._tile(link, self.runs[link].written), strict=True))
         return tuple(map(max, zip(written, self._tile(link + 1, self.links[link].read), strict=True)))
 
     def written_shape(self, link: int) -> tuple[int, ...]:
         """The part of it that is written: without what lies behind the ends of loops."""
-        written = self._tile(link, self.runs[link].written)
-        return tuple(map(min, zip(written, self.runs[link].nest.write.shape, strict=True)))
+        one = self.runs[link]
+        made = one.nest.write.extents(one.extents)
+        return tuple(map(min, zip(self._tile(link, one.written), made, strict=True)))
+
+    def read_shape(self, link: int) -> tuple[int, ...]:
+        """The part of it that is read: without what lies behind the ends of loops."""
+        other, read = self.runs[link + 1], self.links[link].read
+        counts = map(min, zip(self._counts(link + 1, read), other.extents, strict=True))
+        return other.operands[read].extents(tuple(counts))
+
+    def valid_shape(self, link: int, number: int) -> tuple[int, ...]:
+        """The part of it that is not behind the end of the intermediate, in one iteration of the shared loops."""
+        one, left = self.runs[link], list(self.runs[link].nest.write.shape)
+        for place in range(len(one.loops) - self.links[link].shared, len(one.loops)):
+            loop, factor = one.loops[place]
+            axis = next(at for at, terms in enumerate(one.nest.write.axes) if terms[0][0] == loop)
+            left[axis] -= number % factor * self.weight(link, place)
+            number //= factor
+        return tuple(max(0, min(pair)) for pair in zip(self.written_shape(link), left, strict=True))
+
+    def weight(self, number: int, place: int) -> int:
+        """By how many iterations a step of a loop moves."""
+        return next(one.weight for one in Digits(self.runs[number]).every if one.place == place)
 
     def _tile(self, number: int, operand: int) -> tuple[int, ...]:
+        return self.runs[number].operands[operand].extents(self._counts(number, operand))
+
+    def _counts(self, number: int, operand: int) -> list[int]:
+        """Iterations of each loop in what is at home of an operand."""
         run = self.runs[number]
         counts = [1] * len(run.nest.loops)
         for loop, factor in (*run.loops[: run.loops_of(operand)], *((loop, factor) for _, loop, factor in run.spread)):
             counts[loop] *= factor
-        return run.operands[operand].extents(counts)
+        return counts
 
 
 def expect_chain(run: ChainRun) -> None:
@@ -157,13 +219,21 @@ def _expect_link(run: ChainRun, link: int) -> None:
     if any(axis.name not in home.serves for axis in one.tree.axes):
         raise InvalidIR(f"{where}: {home.name} is not one for all units")
     axes = list(zip(one.nest.write.axes, other.nest.reads[has.read].axes, strict=True))
-    same = {(made[0][0], taken[0][0]): axis for axis, (made, taken) in enumerate(axes) if len(made) == len(taken) == 1}
-    outer = [loops[len(loops) - has.shared :] for loops in (one.loops, other.loops)]
-    for (loop, factor), (reads, times) in zip(*outer, strict=True):
-        if factor != times or (loop, reads) not in same or one.nest.extents[loop] != other.nest.extents[reads]:
+    steps = {(made[0][0], loop): (axis, step) for axis, (made, taken) in enumerate(axes) for loop, step in taken}
+    outer = [range(len(own.loops) - has.shared, len(own.loops)) for own in (one, other)]
+    for place, reads in zip(*outer, strict=True):
+        axis, step = steps.get((one.loops[place][0], other.loops[reads][0]), (-1, 0))
+        is_kept = has.ahead is not None and place == outer[0][0]
+        is_same = is_kept or one.loops[place][1] == other.loops[reads][1]
+        if not is_same or run.weight(link, place) != step * run.weight(link + 1, reads):
             raise InvalidIR(f"{where}: the outermost {has.shared} loops are not the same")
-        if same[loop, reads] in has.whole:
+        if axis in has.whole:
             raise InvalidIR(f"{where}: a shared loop divides what is needed as a whole")
+    made = tuple(map(sum, zip(run.first_written(link), run.written_shape(link), strict=True)))
+    size = one.nest.write.shape
+    for axis, (some, every, wanted) in enumerate(zip(made, size, run.read_shape(link), strict=True)):
+        if some < min(every, wanted):
+            raise InvalidIR(f"{where}: {some} of what is read along axis {axis} is made at a time, and {wanted} needed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +251,7 @@ def rooms_of(run: ChainRun) -> tuple[Room, ...]:
     found: dict[str, Room] = {}
     digits = [Digits(one) for one in run.runs]
     for now in range(len(run.runs)):
-        taken: Counter[str] = Counter()
+        taken: dict[str, int | Fraction] = dict.fromkeys((one.name for one in run.operators[0].tree.memories), 0)
         inner: set[str] = set()
         for number, one in enumerate(run.runs):
             common = min((link.shared for link in run.links[min(now, number) : max(now, number)]), default=None)
@@ -202,13 +272,35 @@ def rooms_of(run: ChainRun) -> tuple[Room, ...]:
             for one, number in zip(near, (link, link + 1), strict=True):
                 if one.first <= now <= one.last:
                     operand = has.read if number > link else run.runs[link].written
-                    taken[has.home] += _stored(digits[number], operand, len(run.runs[number].chains[operand]) - 1)
+                    bits = _stored(digits[number], operand, len(run.runs[number].chains[operand]) - 1)
+                    taken[has.home] += bits if number == link else bits * _more_of_read(run, digits, link)
+            if now != link + 1:
+                taken[has.home] += _kept_bits(run, digits, link)
             inner.add(has.home)
         for memory in run.operators[0].tree.memories:
-            bits = taken[memory.name]
+            bits = ceil(taken[memory.name])
             if memory.name in inner and (memory.name not in found or bits > found[memory.name].bits):
                 found[memory.name] = Room(memory.name, run.runs[now].nest.name, bits, memory.size_bits)
     return tuple(found.values())
+
+
+def _kept_bits(run: ChainRun, digits: Sequence[Digits], link: int) -> int:
+    """Bits of rows at home beside those that are written: complete ones."""
+    one, ahead = run.runs[link], run.links[link].ahead
+    here = digits[link].inside(one.written, len(one.chains[one.written]) - 1)
+    return (ahead or 0) * distinct(one.nest.write, here, boxes=one.tree.moves_boxes) * one.final_bits
+
+
+def _more_of_read(run: ChainRun, digits: Sequence[Digits], link: int) -> Fraction:
+    """All rows at home, of those that a window reads."""
+    ahead, (axis, rows) = run.links[link].ahead, run.kept_along(link) if run.links[link].ahead else (0, 0)
+    if not ahead:
+        return Fraction(1)
+    other, read = run.runs[link + 1], run.links[link].read
+    array = other.operands[read]
+    along = replace(array, axes=(array.axes[axis],), shape=(array.shape[axis],))
+    here = digits[link + 1].inside(read, len(other.chains[read]) - 1)
+    return Fraction((ahead + 1) * rows, distinct(along, here, boxes=other.tree.moves_boxes))
 
 
 def _stored(digits: Digits, operand: int, level: int) -> int:

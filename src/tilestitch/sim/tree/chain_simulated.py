@@ -67,18 +67,19 @@ class SimulatedChain(Brief):
 
     @property
     def macs(self) -> int:
+        """Of the nests: what is made again counts once."""
         return sum(one.nest.macs for one in self.run.operators)
 
     @property
     def energy_pj(self) -> float:
-        """Of memories, networks and arithmetic."""
+        """Of memories, networks and arithmetic, with what is made again."""
         return sum(self.energy.values())
 
     @property
     def energy(self) -> dict[str, float]:
         """By component: arithmetic, networks, and every memory by name."""
         tree = self.run.operators[0].tree
-        found = {"arithmetic": tree.mac_pj * self.macs}
+        found = {"arithmetic": tree.mac_pj * sum(one.macs for one in self.run.operators)}
         if any(self.networks_pj):
             found["networks"] = sum(self.networks_pj)
         every = [flow for flows in (*self.flows, *self.passes) for flow in flows]
@@ -211,7 +212,8 @@ def _memories(run: ChainRun, every: Sequence[Streams], operands: Operands, passe
         if number > 0:
             kept[run.links[number - 1].read] = homes[number - 1]
         if number < len(homes):
-            kept[one.run.written] = homes[number]
+            first, shape = homes[number]
+            kept[one.run.written] = first + int(np.ravel_multi_index(run.first_written(number), shape)), shape
         stores, size = stores_of(one.run, one.digits, size, kept)
         placed.append(stores)
     first = next(array for arrays in operands for array in arrays if array is not None)
@@ -273,6 +275,9 @@ class _Clock:
     progress: Callable[[int, int], None] | None
     gated: dict[SharedLoops, np.ndarray] = field(init=False)  # the streams that a block opens
     opens: np.ndarray = field(init=False)  # and their tiles in a visit
+    emptied: list[int] = field(init=False)  # how often each home was
+    readings: list[int] = field(init=False)  # of homes where rows are kept the windows that were read
+    rows: list[int] = field(init=False)  # and which window's rows are the last there
     total: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -287,6 +292,7 @@ class _Clock:
                 self.opens[stream] = one.steps_inside(len(one.loops) - block.outside) // plan.tile[stream]
         self.gated = {block: np.array(streams, np.int64) for block, streams in around.items()}
         self.total = sum(one.iterations for one in run.runs)
+        self.emptied, self.readings, self.rows = ([0] * len(run.links) for _ in range(3))
 
     def go_on(self, moment: Moment, block: SharedLoops) -> None:
         """What comes next."""
@@ -300,9 +306,12 @@ class _Clock:
             steps = int(self.now.steps[block.first]) + one.steps_inside(len(one.loops) - block.outside)
             is_last = int(self.state[STEPS]) + steps - int(self.now.steps[block.first]) == self.total
             self._advance(block.first, steps, LAST_STORE if is_last else BETWEEN)
-        elif self._want(block):
-            is_last = int(self.state[STEPS]) == self.total
-            self._advance(block.last, int(self.now.steps[block.last]), LAST_STORE if is_last else BETWEEN)
+        else:
+            if self._want(block):
+                is_last = int(self.state[STEPS]) == self.total
+                self._advance(block.last, int(self.now.steps[block.last]), LAST_STORE if is_last else BETWEEN)
+            if not block.inside:
+                self._end(block.first)
 
     def _begin(self, block: SharedLoops) -> None:
         """Open what is of this visit; where an intermediate begins, its home is empty."""
@@ -310,7 +319,40 @@ class _Clock:
             self.now.opened[self.gated[block]] += self.opens[self.gated[block]]
         link = block.last
         if self.memories.homes and link < len(self.run.links) and self.run.links[link].shared == block.outside:
-            self.memories.home(link)[...] = 0
+            self._make_room(link)
+        if self.memories.homes and not block.inside and block.first > 0:
+            link = block.first - 1
+            ahead = self.run.links[link].ahead
+            if ahead is not None:  # rows that there are no more of are nothing
+                self._move_up(link, self.readings[link] + ahead)
+                self.readings[link] += 1
+
+    def _make_room(self, link: int) -> None:
+        """Nothing is at home, but for rows that the next window needs as well: these move up."""
+        self.emptied[link] += 1
+        if self.run.links[link].ahead is not None:
+            window = (self.emptied[link] - 1) % self.run.often(self.run.root)[link]
+            if window > 0:
+                self._move_up(link, window)
+                return
+            self.rows[link] = self.readings[link] = 0
+        self.memories.home(link)[...] = 0
+
+    def _move_up(self, link: int, window: int) -> None:
+        """Make room for the rows of so many windows."""
+        axis, rows = self.run.kept_along(link)
+        home = np.moveaxis(self.memories.home(link), axis, 0)
+        by = min(len(home), (window - self.rows[link]) * rows)
+        home[: len(home) - by] = home[by:].copy()
+        home[len(home) - by :] = 0
+        self.rows[link] = window
+
+    def _end(self, link: int) -> None:
+        """Of what was written what lies behind the end of the intermediate, or of a window, is nothing."""
+        if self.memories.homes and link < len(self.run.links):
+            home, first = self.memories.home(link), self.run.first_written(link)
+            for axis, size in enumerate(self.run.valid_shape(link, self.emptied[link] - 1)):
+                np.moveaxis(home, axis, 0)[first[axis] + size :] = 0
 
     def _want(self, block: SharedLoops) -> bool:
         """All of a visit has to end before anything else: whether some of it has not."""

@@ -20,6 +20,18 @@ class Kept:
     loops: int
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A loop at a place of a nest that goes over windows which overlap: by how many iterations a step of it moves.
+
+    `reach` is how many iterations all windows come to together, of this loop and those inside it.
+    """
+
+    place: int
+    step: int
+    reach: int
+
+
 @dataclass(frozen=True)
 class TreeRun:
     """Loops from the innermost with their factors, and of each operand how many of them each of its memories is inside.
@@ -30,6 +42,9 @@ class TreeRun:
     The factors of a loop may multiply to more than its iterations, by less than what is spread of it: then units are
     idle behind its end, and in no step all of them. Where others run between iterations of outer loops, `stops` are
     how many loops lie inside these, and `kept` says of what passes between them where it stays.
+
+    Where a nest runs window by window, `part` are the iterations of its loops in one window, and `windows` its
+    outermost loops that go over these. Every window is made as a whole, with what lies behind the end of the nest.
     """
 
     nest: LoopNest
@@ -41,6 +56,22 @@ class TreeRun:
     cuts: tuple[tuple[int, ...], ...]
     stops: tuple[int, ...] = ()
     kept: tuple[Kept, ...] = ()
+    part: tuple[int, ...] = ()
+    windows: tuple[Window, ...] = ()
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Iterations of every loop, in one window where the nest runs on these."""
+        return self.part or self.nest.extents
+
+    @property
+    def macs(self) -> int:
+        """Products that are made, in every window those that are made again as well."""
+        return prod(self.extents) * prod(self.loops[one.place][1] for one in self.windows)
+
+    def window_at(self, place: int) -> Window | None:
+        """What a loop of the nest does if it goes over windows."""
+        return next((one for one in self.windows if one.place == place), None)
 
     @cached_property
     def chains(self) -> tuple[tuple[TreeMemory, ...], ...]:
@@ -88,10 +119,20 @@ class TreeRun:
 
     @cached_property
     def padded(self) -> tuple[int, ...]:
-        """Of every loop the product of its factors."""
+        """Of every loop the product of its factors, without those over windows."""
         found = [1] * len(self.nest.loops)
-        for loop, factor in (*self.loops, *((loop, factor) for _, loop, factor in self.spread)):
+        inside = [one for place, one in enumerate(self.loops) if self.window_at(place) is None]
+        for loop, factor in (*inside, *((loop, factor) for _, loop, factor in self.spread)):
             found[loop] *= factor
+        return tuple(found)
+
+    @cached_property
+    def spans(self) -> tuple[int, ...]:
+        """Of every loop the iterations from the first to the last, in all windows."""
+        found = list(self.padded)
+        for one in self.windows:
+            loop, factor = self.loops[one.place]
+            found[loop] += (factor - 1) * one.step
         return tuple(found)
 
     @cached_property
@@ -158,12 +199,12 @@ def expect_simulated(run: TreeRun) -> None:
                     f"{where}: sums that neighbours add up along {axis.name} (passes_sums) are simulated on PE arrays "
                     "alone; leave the network out"
                 )
-    for loop, (one, covered) in enumerate(zip(run.nest.loops, run.padded, strict=True)):
+    for loop, (one, extent, covered) in enumerate(zip(run.nest.loops, run.extents, run.padded, strict=True)):
         together = prod(factor for _, number, factor in run.spread if number == loop)
-        if not one.extent <= covered < one.extent + together:
+        if not extent <= covered < extent + together:
             raise InvalidIR(
-                f"{where}: the factors of {one.name} multiply to {covered}, not {one.extent}"
-                + (f", or to less than {one.extent + together}" if together > 1 else "")
+                f"{where}: the factors of {one.name} multiply to {covered}, not {extent}"
+                + (f", or to less than {extent + together}" if together > 1 else "")
             )
     for array, chain, cuts in zip(run.operands, run.chains, run.cuts, strict=True):
         rises = all(one <= other for one, other in pairwise(cuts))

@@ -352,8 +352,9 @@ def _ends_of(streams: Streams) -> tuple[np.ndarray, ...]:
     steps, done = np.ones(max(1, len(run.loops)), np.int64), [1] * len(run.nest.loops)
     end_of = np.full(len(steps), NONE, np.int64)
     for at, (loop, factor) in enumerate(run.loops):
-        steps[at], done[loop] = done[loop], done[loop] * factor
-        end_of[at] = with_end.index(loop) if loop in with_end else NONE
+        if run.window_at(at) is None:
+            steps[at], done[loop] = done[loop], done[loop] * factor
+            end_of[at] = with_end.index(loop) if loop in with_end else NONE
     kinds = np.zeros((len(every), len(with_end), max([1, *(done[loop] for loop in with_end)])), np.int64)
     depends = np.zeros(kinds.shape[:2], np.bool_)
     for number, stream in enumerate(every):

@@ -16,13 +16,17 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """A part of a loop: `weight` iterations of it are one step of the digit, which takes `factor` values."""
+    """A part of a loop: `weight` iterations of it are one step of the digit, which takes `factor` values.
+
+    Where it goes over windows that overlap, `reach` is how many iterations a tile has with it and all inside it.
+    """
 
     loop: int
     factor: int
     weight: int
     place: int | None  # in the nest, from the innermost; none where it is spread
     axis: str = ""
+    reach: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,10 @@ class Digits:
         done = [1] * len(run.nest.loops)
         found: list[Digit] = []
         for _, loop, factor, at, axis in sorted(parts, key=lambda part: part[0]):
+            window = None if at is None else run.window_at(at)
+            if window is not None:
+                found.append(Digit(loop, factor, window.step, at, axis, window.reach))
+                continue
             found.append(Digit(loop, factor, done[loop], at, axis))
             done[loop] *= factor
         temporal = sorted((one for one in found if one.place is not None), key=lambda one: one.place or 0)
@@ -72,7 +80,7 @@ class Digits:
         """
         run = self.run
         others = {one for terms in run.operands[number].axes for one, _ in terms if loop in dict(terms)} - {loop}
-        is_exact = run.padded[loop] == run.nest.extents[loop] and not run.tree.moves_boxes
+        is_exact = run.padded[loop] == run.extents[loop] and not run.tree.moves_boxes
         has_steps = any(one in others for one, _ in run.loops[:place])
         beside = {one for axis, one, _ in run.spread if axis in run.fan_outs[number][level]}
         return is_exact and not has_steps and bool(others & beside)
@@ -110,11 +118,17 @@ class TileShape:
         )
 
     def _strides_along(self, terms: Sequence[tuple[int, int]]) -> Iterator[tuple[Digit, int]]:
-        """The digits that move an axis, with how far: of one loop without the gaps that other digits leave."""
+        """The digits that move an axis, with how far: of one loop without the gaps that other digits leave.
+
+        With a digit that goes over windows all others of its loop are there.
+        """
         steps, done = dict(terms), 1
         moving = sorted((one for one in self.digits if one.loop in steps), key=lambda one: one.weight)
+        is_packed = len(terms) == 1 and self.sizes is None
+        if is_packed and any(one.reach for one in moving):
+            yield from ((one, one.weight) for one in moving)
+            return
         for one in moving:
-            is_packed = len(terms) == 1 and self.sizes is None
             yield one, done if is_packed else one.weight * steps[one.loop]
             done *= one.factor
 
@@ -143,12 +157,24 @@ def addresses(digits: Sequence[Digit], strides: Mapping[Digit, int]) -> Indices:
     return found
 
 
+def iterations_of(digits: Sequence[Digit], loop: int) -> Indices:
+    """The iterations of a loop that some digits come to; of windows all from the first to the last."""
+    reach = max((one.reach for one in digits if one.loop == loop), default=0)
+    if reach > 0:
+        return np.arange(reach, dtype=np.int64)
+    found = np.zeros(1, np.int64)
+    for one in digits:
+        if one.loop == loop:
+            found = (np.arange(one.factor)[:, None] * one.weight + found[None, :]).ravel()
+    return found
+
+
 def distinct(array: LoopOperand, digits: Sequence[Digit], *, boxes: bool) -> int:
     """Elements of an operand that some digits come to; in boxes all between the first and the last of each axis."""
     found = 1
     for terms, size in zip(array.axes, array.shape, strict=True):
-        steps = dict(terms)
-        along = [one for one in digits if one.loop in steps]
-        at = np.unique(addresses(along, {one: one.weight * steps[one.loop] for one in along}))
+        at = np.zeros(1, np.int64)
+        for loop, step in terms:
+            at = np.unique(at[:, None] + step * iterations_of(digits, loop))
         found *= min(int(at[-1]) + 1 if boxes else len(at), size)
     return found

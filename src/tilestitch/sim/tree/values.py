@@ -177,7 +177,7 @@ def stores_of(
             if is_outermost and number in kept:
                 at, sizes = kept[number]
             elif is_outermost:
-                needed = array.extents(run.padded)
+                needed = array.extents(run.spans)
                 sizes = tuple(max(one, other) for one, other in zip(array.shape, needed, strict=True))
             store = Store(
                 at,
