@@ -33,7 +33,6 @@ from tilestitch.cli.options import STRATEGY_HELP
 from tilestitch.ir.choices import BindingRule, GroupingRule, Spill, Stage
 from tilestitch.ir.report import CheckRow
 from tilestitch.mapping.network import MapOptions
-from tilestitch.pipeline import compile as pipeline
 from tilestitch.pipeline import options, stages, strategies
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.report.report_text import compare_text, report_text
@@ -475,7 +474,7 @@ def test_the_command_alone_prints_its_help():
 def test_wrong_outputs_exit_with_1_and_the_report_is_printed(tmp_path, monkeypatch):
     """And written; --quiet leaves the line on stderr."""
     rows = (CheckRow("float32", 0.5, 1e-5, "logits"), CheckRow("float16", 1e-3, 4e-3, "logits"))
-    monkeypatch.setattr(pipeline, "checked", lambda *arguments, **options: Checked(rows, (), ()))
+    monkeypatch.setattr("tilestitch.sim.chip.check.checked", lambda *arguments, **options: Checked(rows, (), ()))
     result = run("compile", *NETWORK, "--verify", "-o", tmp_path)
     assert result.exit_code == 1
     assert "FAILED" in result.stdout
@@ -623,7 +622,7 @@ def test_links_are_written_through_and_devices_not_replaced(tmp_path):
 
 STAGE_SIGNAL = """
 import os, signal
-import tilestitch.pipeline.compile, tilestitch.pipeline.networks, tilestitch.pipeline.stages
+import tilestitch.pipeline.networks, tilestitch.pipeline.stages, tilestitch.sim.chip.check
 from tilestitch.base import files
 
 def interrupting(function, number=signal.{signal}):
@@ -641,7 +640,7 @@ PLACES = (
     "tilestitch.pipeline.stages.plan",
     "tilestitch.pipeline.stages.lower",
     "tilestitch.pipeline.stages.simulate",
-    "tilestitch.pipeline.compile.checked",
+    "tilestitch.sim.chip.check.checked",
     "files.os.fsync",
 )
 CODES = {"SIGINT": 130, "SIGTERM": 143}

@@ -1,12 +1,12 @@
 """Operators that run together on trees, simulated: values, traffic, cycles against a second clock and by hand."""
 
 import random
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tests.helpers.chain_checking import check_group
 from tests.helpers.command import run as command
 from tests.helpers.fused_brute_force import random_chain
 from tests.helpers.fused_time_brute_force import timed_chain
@@ -14,9 +14,8 @@ from tests.helpers.tiny_trees import memory, nest, port, tree
 from tests.helpers.tree_cycles import chain_cycles
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.commands.map.fused_run import FuseOptions, map_fused
-from tilestitch.commands.simulate.fused_layers import chain_run
 from tilestitch.hardware.tree import Flow
-from tilestitch.ir.choices import Objective, Values
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.search import best_chain
 from tilestitch.sim.tree.chain import ChainLink, ChainRun
 from tilestitch.sim.tree.chain_simulated import run_chain, simulate_chain
@@ -34,29 +33,6 @@ def fused_groups(seed, operators, most_loops):
     except DoesNotFit:
         return []
     return [group for group in found.groups if group.mapping is not None]
-
-
-def check_group(group):
-    """Values, traffic, energy, rooms, and cycles of a second clock."""
-    run, price = chain_run(group.mapping), group.price
-    found = simulate_chain(run)  # holds the values against numpy's
-    assert simulate_chain(run, values=Values.FLOATS).cycles == found.cycles
-    assert found.cycles == chain_cycles(run) == sum(found.cycles_by_cause.values())
-    assert found.cycles >= max(sum(one.iterations for one in run.runs), *(one.cycles for one in found.ports))
-    priced, moved = Counter(), Counter()
-    for number, flows in enumerate(price.flows):
-        for flow in flows:
-            priced[number, flow.operand, flow.memory.split(" (")[0], flow.flow] += flow.accesses
-    for number, flows in enumerate(found.flows):
-        names = [array.name for array in run.operators[number].operands]
-        for flow in flows:
-            moved[number, names.index(flow.operand), flow.memory, flow.flow] += flow.accesses
-    assert +priced == +moved
-    passes = [sum(flow.energy_pj for flow in flows) for flows in found.passes]
-    for counted, estimated in zip(passes, price.passes_pj, strict=True):
-        assert counted >= estimated * (1 - 1e-12)  # whole granules of tiles, and a part of one of all
-    assert found.energy_pj - sum(passes) == pytest.approx(sum(price.operators_pj), rel=1e-9)
-    return found
 
 
 @pytest.mark.parametrize(("operators", "most_loops", "cases"), [(2, 3, 8), (3, 2, 6), (4, 2, 3)])

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.helpers.chain_checking import check_group
 from tests.helpers.command import run as command
 from tests.helpers.fused_time_brute_force import timed_chain
 from tests.helpers.fused_windows import convolutions_in_a_row
 from tests.helpers.tiny_trees import memory, nest, port, tree
 from tests.helpers.tree_cycles import chain_cycles
-from tests.sim.test_tree_chains import check_group
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.hardware.load import machine_text
 from tilestitch.hardware.tree_load import load_tree
