@@ -19,14 +19,8 @@ from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.choices import Ragged
 from tilestitch.sim.tree.chain import ChainLink, ChainRun, rooms_of
-from tilestitch.sim.tree.chain_simulated import (
-    SimulatedChain,
-    chain_operands,
-    expect_right,
-    padded,
-    passed_on,
-    run_chain,
-)
+from tilestitch.sim.tree.chain_simulated import SimulatedChain, run_chain
+from tilestitch.sim.tree.chain_values import chain_operands, expect_right, padded, passed_on
 from tilestitch.sim.tree.run import TreeRun, Window, expect_simulated
 from tilestitch.sim.tree.simulated import SimulatedOnTree, run_on_tree, simulate_on_tree
 

@@ -6,19 +6,20 @@ at a time. From the join on cuts of all operators are placed on one chain of til
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from math import prod
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
 from tilestitch.mapping.fused.blocks import Block, Came, Rows, block_of, outside_of
+from tilestitch.mapping.fused.fold import Fold
 from tilestitch.mapping.fused.inner import InnerSearch, Joint, Step
 from tilestitch.mapping.fused.outside import Outside
 from tilestitch.mapping.fused.shapes import Group, Place
 from tilestitch.mapping.fused.sweep import radix, sweep
-from tilestitch.mapping.fused.timed_inner import Clock, TimedInner, paces_of, within
+from tilestitch.mapping.fused.timed_inner import Clock, TimedInner, paces_of
 from tilestitch.mapping.fused.timed_sweep import Aim, timed_sweep
 from tilestitch.mapping.fused.ways import Ways
 from tilestitch.mapping.tree import labels
@@ -250,7 +251,8 @@ class GroupSearch:
                 continue  # no loop over rows is shared, as in another group
             point = block.lattice.point(begins)
             for blocks in ways:
-                found = _Fold(self, block, tile, rest, aim, budget).all_of(blocks)
+                rows_at = partial(self.rows_at, outer=block, tile=tile, budget=budget)
+                found = Fold(self.group, self.clock, rows_at, block, tile, rest, aim).all_of(blocks)
                 if found is None:
                     continue
                 rows, origins = found
@@ -374,102 +376,6 @@ def _rows_of(ways: Ways, point: int) -> Rows | None:
     return Rows(
         ways.placed[rows], ways.partial[rows], ways.spent[rows], ways.taken[rows], numbers, ways.cycles[rows]
     )  # fmt: skip
-
-
-@dataclass(slots=True)
-class _Fold:
-    """Blocks that run one after another at a tile of a larger one.
-
-    `done` is the most that the blocks before the last one need of each memory, with the intermediates at both ends.
-    """
-
-    search: GroupSearch
-    outer: Block
-    tile: Sequence[int]
-    rest: int
-    aim: Aim | None
-    budget: int
-
-    def all_of(self, blocks: Sequence[tuple[int, int]]) -> tuple[Rows, list[tuple[int, ...]]] | None:
-        """All ways to run them, and which labels of the blocks each is of."""
-        limit = np.array(self.search.group.rooms.limit_bits)
-        now: Rows | None = None
-        done, origins = np.zeros((1, len(limit))), [()]
-        for start, end in blocks:
-            rows = self.search.rows_at(start, end, self.outer, self.tile, self.budget)
-            if rows is None:
-                return None
-            if start > self.outer.first:
-                room, part = self._room(start - 1, is_read=True)
-                taken = rows.taken.copy()
-                taken[:, part] += room[0]
-                rows = Rows(rows.placed, rows.partial, rows.spent, taken, rows.label, rows.cycles)
-            for link in range(self.search.group.last if self.search.group.chain.keeps else 0):
-                if link not in (start - 1, end):  # rows of other intermediates stay for their next windows
-                    room, part = self._kept(link)
-                    rows = replace(rows, taken=rows.taken + room * (np.arange(len(limit)) == part))
-            left = np.repeat(np.arange(len(origins)), len(rows))
-            right = np.tile(np.arange(len(rows)), len(origins))
-            spent = rows.spent[right] + (now.spent[left] if now is not None else 0)
-            placed = rows.placed[right] if now is None else np.hstack([now.placed[left], rows.placed[right]])
-            cycles = self._visits(start) * rows.cycles[right] + (now.cycles[left] if now is not None else 0)
-            if self.aim is not None and end < self.outer.last:
-                cycles = cycles + self._between(end)
-            both = Rows(placed, rows.partial[right], spent, rows.taken[right], rows.label[right], cycles)
-            after = both.taken.copy()
-            if end < self.outer.last:
-                room, part = self._room(end, is_read=False)
-                after[:, part] += np.where(both.partial, room[1], room[0])
-            after = np.maximum(done[left], after)
-            keep = (spent <= self.rest) & (after <= limit).all(axis=1)
-            if self.aim is not None:
-                inside = self.search.group.from_where(self.outer.threads, self.tile)
-                tiles = prod(self.outer.lattice.steps) // prod(inside)
-                keep &= within(self.aim, spent, tiles * cycles[:, 0])
-            now, done = both[keep], after[keep]
-            labels_there = now.label.tolist()
-            origins = [(*origins[one], label) for one, label in zip(left[keep].tolist(), labels_there, strict=True)]
-            if not origins:
-                return None
-        assert now is not None
-        owners = [owner for start, end in blocks for owner in self.search.group.operands(start, end)]
-        kept = [at for at, owner in enumerate(owners) if owner in self.outer.operands]
-        return Rows(now.placed[:, kept], now.partial, now.spent, done, now.label, now.cycles), origins
-
-    def _between(self, link: int) -> NDArray[np.int64]:
-        """The time of what is done to an intermediate, and for how long ports are busy with it."""
-        search = self.search
-        assert search.clock is not None
-        busy = search.group.between(link, search.group.place(link, self.outer.first, self.outer.threads, self.tile))
-        return np.array([max(busy.values(), default=0), *(busy.get(port, 0) for port in search.clock.kept)], np.int64)
-
-    def _visits(self, number: int) -> int:
-        """How often an operator runs in the loop over rows that are kept, if there is one."""
-        group = self.search.group
-        found = 1
-        for thread, some in zip(self.outer.threads, self.tile, strict=True):
-            if group.from_where((thread,), (some,)) != (some,):
-                found *= group.chain.chunks(number, thread[number:], some).visits
-        return found
-
-    def _kept(self, link: int) -> tuple[float, int]:
-        """Bits of rows of an intermediate that are kept at home; and which of the rooms that is."""
-        group = self.search.group
-        place = group.visit(link, self.outer.first, self.outer.threads, self.tile)
-        assert place is not None
-        room, part = group.room(link, place, is_read=False)
-        return group.kept(link, self.outer.threads, self.tile)[0] * float(room[0]), part
-
-    def _room(self, link: int, *, is_read: bool) -> tuple[NDArray[np.float64], int]:
-        number = link + 1 if is_read else link
-        group = self.search.group
-        place = group.visit(number, self.outer.first, self.outer.threads, self.tile)
-        assert place is not None
-        room, part = group.room(link, place, is_read=is_read)
-        if group.chain.keeps:
-            count, more = group.kept(link, self.outer.threads, self.tile)
-            room = room * more if is_read else room + count * room[0]
-        return room, part
 
 
 def tile_inside(
