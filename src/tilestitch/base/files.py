@@ -119,8 +119,8 @@ def _stage(path: Path, content: bytes, staged: list[tuple[Path, Path]], made: li
 def _make_folder(folder: Path, made: list[Path]) -> None:
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):
+        made.append(place)  # first: an interruption may come right behind either
         place.mkdir(exist_ok=True)
-        made.append(place)
 
 
 def _unwritable(path: Path, error: Exception) -> InputError:
