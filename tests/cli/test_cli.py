@@ -603,6 +603,20 @@ def test_a_folder_without_permission_is_refused(tmp_path, monkeypatch):
     assert names_in(tmp_path) == []
 
 
+def test_an_interruption_right_behind_a_new_folder_leaves_none(tmp_path, monkeypatch):
+    """Before anything else could be noted of it."""
+    make = Path.mkdir
+
+    def interrupted(folder, *arguments, **options):
+        make(folder, *arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        files.write_files([(tmp_path / "new" / "file", b"content")])
+    assert not (tmp_path / "new").exists()
+
+
 def test_links_are_written_through_and_devices_not_replaced(tmp_path):
     """A rename would put a file in their place."""
     (tmp_path / "link.json").symlink_to(tmp_path / "target.json")

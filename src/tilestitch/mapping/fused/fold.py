@@ -15,10 +15,7 @@ from tilestitch.mapping.fused.timed_sweep import Aim
 
 @dataclass(slots=True)
 class Fold:
-    """Blocks that run one after another at a tile of a larger one.
-
-    `done` is the most that the blocks before the last one need of each memory, with the intermediates at both ends.
-    """
+    """Blocks that run one after another at a tile of a larger one, within a rest of energy (fJ) or as an aim asks."""
 
     group: Group
     clock: Clock | None
@@ -32,6 +29,7 @@ class Fold:
         """All ways to run them, and which labels of the blocks each is of."""
         limit = np.array(self.group.rooms.limit_bits)
         now: Rows | None = None
+        # The most that the blocks so far need of each memory, with the intermediates at both of their ends.
         done, origins = np.zeros((1, len(limit))), [()]
         for start, end in blocks:
             rows = self.rows_at(start, end)
