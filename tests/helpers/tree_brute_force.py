@@ -120,19 +120,23 @@ def slow_latency(operands, tiles, order) -> int:
         inside.append(tuple(n * factor if at == loop else n for at, n in enumerate(inside[-1])))
     crossings = {tile: [] for tile in inside}
     for operand, its in zip(operands, tiles, strict=True):
+        places = {number: tile for number, _, tile in its}
         for number, part, tile in its:
             waits = part[0] == "first" or (number > 0 and operand.chain[number - 1].buffers == 1)
+            if operand.is_write and number > 1 and places[number - 1] == tile:
+                comes_back, _ = operand.occupied(number, part, tile)
+                waits = waits and any(comes_back.values())
             behind = operand.behind(number) if part[0] != "first" else []
             crossings[tile].append((waits, operand.occupied(number, part, tile), behind, operand.followed))
     factors = [factor for _, factor in order]
 
     @cache
-    def busiest(number, its=ALL):
-        """Cycles of the busiest port in a tile with so many loops inside, for two inputs and all that is no such."""
+    def busiest(number):
+        """Cycles of the busiest port in a tile with so many loops inside."""
         demand = Counter()
         for tile in inside[: number + 1]:
-            for _, ways, _, operand in crossings[tile]:
-                for way in ways if operand in its else ():
+            for _, ways, _, _ in crossings[tile]:
+                for way in ways:
                     for port, each in way.items():
                         demand[port] += each * prod(inside[number]) // prod(tile)
         return max(demand.values(), default=0)
@@ -161,6 +165,20 @@ def slow_latency(operands, tiles, order) -> int:
         return max(inner, units(number, ()) + stop(number), busiest(number), *late)
 
     @cache
+    def brings(number, one):
+        """Of every port when it has brought what an operand needs for the next tile, from the begin of one."""
+        found = Counter()
+        if number:
+            for port, cycles in brings(number - 1, one).items():
+                found[port] = cycles + (factors[number - 1] - 1) * turn(number - 1)
+        for _, ways, _, operand in crossings[inside[number]]:
+            for way in ways if operand == one else ():
+                for port, cycles in way.items():
+                    if cycles:
+                        found[port] += cycles
+        return found
+
+    @cache
     def units(number, missing):
         """From the first iteration of a tile to its last; if the second tiles are there but those of some operands."""
         if number == 0:
@@ -168,7 +186,8 @@ def slow_latency(operands, tiles, order) -> int:
         last = (factors[number - 1] - 1) * turn(number - 1)
         if missing == ALL:
             return last + units(number - 1, ALL)
-        second = max(units(number - 1, ALL) + stop(number - 1), busiest(number - 1, missing))
+        arrivals = [cycles for one in missing for cycles in brings(number - 1, one).values()]
+        second = max([units(number - 1, ALL) + stop(number - 1), *arrivals])
         return min(last + units(number - 1, missing), last - turn(number - 1) + second + units(number - 1, ALL))
 
     ends = [Counter(), Counter()]
@@ -176,8 +195,17 @@ def slow_latency(operands, tiles, order) -> int:
         for _, ways, _, _ in one:
             for end, way in zip(ends, ways, strict=True):
                 end.update(way)
-    whole = units(len(order), ()) + sum(max(end.values(), default=0) for end in ends)
-    return max(turn(len(order)), whole)
+    last = max(ends[1].values(), default=0)
+    whole = [units(len(order), ()) + max(ends[0].values(), default=0) + last]
+    for one in (0, 1):
+        begun = Counter()
+        for some in crossings.values():
+            for _, ways, _, operand in some:
+                if operand <= one:
+                    begun.update(ways[0])
+        if stops_for(len(order), one):
+            whole.append(units(len(order), (one,)) + max(begun.values(), default=0) + last)
+    return max(turn(len(order)), *whole)
 
 
 def is_even(operands, chosen) -> bool:

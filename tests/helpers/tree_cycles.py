@@ -20,7 +20,7 @@ class _Tiles:
     def __init__(self, run, stream):
         self.run, self.stream = run, stream
         self.ended, self.left = 0, None
-
+        self.by_key = {}
         self.kind_of = cache(lambda tile: kind_at(run, stream, tile) if len(stream.crossed.kinds) > 1 else 0)
 
     @property
@@ -39,8 +39,20 @@ class _Tiles:
     @property
     def needed(self):
         """The iteration before which it has to end."""
-        behind = self.stream.buffers if self.stream.is_up else 0
-        return (self.ended + behind) * self.stream.tile
+        return self.needed_for(self.begin)
+
+    def needed_for(self, begin):
+        """The same of the tile that begins with an iteration.
+
+        The first results that come to its place later have to leave the memory inside, where nothing is brought in.
+        """
+        operand, crossing, is_up = self.key
+        if not is_up:
+            return begin
+        later = begin + self.stream.buffers * self.stream.tile
+        inner = self.by_key.get((operand, crossing - 1, True))
+        is_filled = any((operand, one, False) in self.by_key for one in (crossing, crossing - 1))
+        return later if crossing < 2 or is_filled else inner.needed_for(later)
 
     def has(self, iterations):
         """Whether all tiles of so many iterations have ended."""
@@ -61,10 +73,18 @@ class _Tiles:
         return True
 
 
+def _known(tiles):
+    """All tiles of an operator by key, which each of them knows then."""
+    found = {one.key: one for one in tiles}
+    for one in tiles:
+        one.by_key = found
+    return found
+
+
 def cycles_of(run: TreeRun) -> int:
     """The latency, one cycle after another."""
     tiles = [_Tiles(run, stream) for stream in streams_of(run).every]
-    by_key = {one.key: one for one in tiles}
+    by_key = _known(tiles)
     total = prod(factor for _, factor in run.loops)
     now = steps = 0
     while True:
@@ -164,7 +184,7 @@ def _may_step(tiles, by_key, steps):
 def chain_cycles(run: ChainRun) -> int:
     """The latency of operators that run together, one cycle after another."""
     operators = [[_Tiles(one, stream) for stream in streams_of(one).every] for one in run.runs]
-    by_key = [{one.key: one for one in tiles} for tiles in operators]
+    by_key = [_known(tiles) for tiles in operators]
     visits = {}  # of each stream the block whose visits open it, and the iterations of its operator in one
     order = [[] for _ in run.runs]  # of each operator the steps of all units that are its own
     for number, (one, tiles) in enumerate(zip(run.runs, operators, strict=True)):

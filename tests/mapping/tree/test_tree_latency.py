@@ -13,7 +13,7 @@ from tilestitch.base.errors import DoesNotFit
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.chain import price
 from tilestitch.mapping.tree.loads import Loads
-from tilestitch.mapping.tree.pace import Pace
+from tilestitch.mapping.tree.pace import ELSE, RESULT, THROUGH, Pace
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, pareto_front
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.mapping.tree.timed_pace import Tracked, cross, keeps_up, repeat
@@ -92,7 +92,9 @@ def changes(seed, loops, crossings):
     for _ in range(crossings):
         ways = [{port: seed.randrange(12) for port in seed.sample(PORTS, seed.randrange(3))} for _ in range(2)]
         stops = {port: sum(way.get(port, 0) for way in ways) + seed.randrange(2) for port in PORTS}
-        found.append((seed.choice(("hides", "stops")), (*ways, stops, seed.randrange(3))))
+        operand = seed.randrange(3)
+        way = seed.choice((RESULT, THROUGH)) if operand == 2 else ELSE
+        found.append((seed.choice(("hides", "stops")), (*ways, stops, operand, way)))
     seed.shuffle(found)
     return found
 
@@ -102,8 +104,8 @@ def changed(pace, steps):
         if kind == "loop":
             pace = pace.repeated(what)
         else:
-            inwards, outwards, stops, operand = what
-            pace = pace.with_crossing(inwards, outwards, stops if kind == "stops" else {}, operand)
+            inwards, outwards, stops, operand, way = what
+            pace = pace.with_crossing(inwards, outwards, stops if kind == "stops" else {}, operand, way)
     return pace
 
 
@@ -133,16 +135,16 @@ def test_a_pace_that_keeps_up_is_never_slower():
     assert kept > 1000
 
 
-TRACKED = Tracked((PORTS,) * 8, (True, True))
+TRACKED = Tracked((PORTS,) * 10, (True, True))
 COLUMNS = TRACKED.columns
 
 
 def row_of(pace):
     """A pace as a row in which every port has columns."""
-    sums = (pace.stops, pace.first, pace.last, pace.busy, *pace.until, *pace.own)
+    sums = (pace.stops, pace.first, pace.last, pace.busy, *pace.until, *pace.own, *pace.begun)
     most = [max(one.values(), default=0) for one in sums]
     each = [sums[kind].get(port, 0) for _, kind, port in TRACKED.each]
-    heads = [pace.turn, pace.work, pace.ahead, *most[:3], *pace.late, *most[4:], *pace.waits]
+    heads = [pace.turn, pace.work, pace.ahead, *most[:3], *pace.late, *most[4:], *pace.waits, pace.apart]
     return np.array([*heads, *each], np.int64)
 
 
@@ -157,11 +159,11 @@ def test_rows_are_paces():
             if kind == "loop":
                 repeat(row, COLUMNS, what)
             else:
-                inwards, outwards, stops, operand = what
+                inwards, outwards, stops, operand, way = what
                 cycles = [{port: np.array([one]) for port, one in way.items()} for way in (inwards, outwards, stops)]
-                loads = Loads(cycles[0], cycles[1], cycles[2] if kind == "stops" else {}, operand)
+                loads = Loads(cycles[0], cycles[1], cycles[2] if kind == "stops" else {}, operand, np.array([way]))
                 load = np.zeros(COLUMNS.end, np.int64)
-                for column, added in TRACKED.row(loads.kinds, operand).items():
+                for column, added in TRACKED.row(loads.kinds, operand, loads.ways).items():
                     load[column] = added[0]
                 cross(row, COLUMNS, load)
             assert row.tolist() == row_of(pace).tolist()

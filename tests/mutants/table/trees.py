@@ -164,9 +164,16 @@ TREES = (
     Mutant(
         "the checker walks as if what stops the units were hidden",
         "mapping/tree/walk_tables.py",
-        "ways = (loads.stops, loads.inwards, loads.outwards, loads.both)",
-        "ways = ({}, loads.inwards, loads.outwards, loads.both)",
+        "ways = [loads.stops, loads.inwards, loads.outwards, loads.both]",
+        "ways = [{}, loads.inwards, loads.outwards, loads.both]",
         ("test_walked_certificate::test_the_walk_finds_the_least_itself",),
+    ),
+    Mutant(
+        "the checker takes results that left inside a smaller tile for those of the same one",
+        "mapping/tree/table_walk.py",
+        "    pace[_APART] = 1\n",
+        "",
+        ("test_tree_certificate::test_proofs_cover_cycles_of_engines",),
     ),
     Mutant(
         "the front leaves out choices by energy alone",

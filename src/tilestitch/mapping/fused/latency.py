@@ -16,7 +16,7 @@ from tilestitch.mapping.fused.chain import Chain, original_memory
 from tilestitch.mapping.fused.mapping import FusedMapping, fused_crossings, placed_operator, steps_inside
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, Tiles, operands_on_tree
 from tilestitch.mapping.tree.loads import Loads, added, loads_of
-from tilestitch.mapping.tree.pace import OTHER, Cycles, Pace, in_turn
+from tilestitch.mapping.tree.pace import ELSE, OTHER, Cycles, Pace, in_turn
 from tilestitch.mapping.tree.placed import PlacedNest
 
 
@@ -47,7 +47,8 @@ def loads_on(
     def renamed(cycles: PortCycles) -> PortCycles:
         return added(*({port_on(tree, operand.placed, port): one} for port, one in cycles.items()))
 
-    return Loads(renamed(loads.inwards), renamed(loads.outwards), renamed(loads.stops), loads.operand)
+    ways = renamed(loads.inwards), renamed(loads.outwards), renamed(loads.stops)
+    return Loads(*ways, loads.operand, loads.ways)
 
 
 def pass_cycles(chain: Chain, link: int, memory: TreeMemory, elements: int) -> Cycles:
@@ -132,10 +133,10 @@ def _between(fused: FusedMapping, link: int) -> Cycles:
     return pass_cycles(fused.chain, link, memories[fused.homes[link]], round(float(elements[0])))
 
 
-def _crossings(fused: FusedMapping, number: int) -> Sequence[tuple[int, tuple[Cycles, Cycles, Cycles, int]]]:
+def _crossings(fused: FusedMapping, number: int) -> Sequence[tuple[int, tuple[Cycles, Cycles, Cycles, int, int]]]:
     """Everything that crosses in an operator: inside how many loops, and its cycles inwards, outwards, and of stops."""
     own = min(fused.own_loops(number), default=len(fused.mappings[number].loops))
-    found: list[tuple[int, tuple[Cycles, Cycles, Cycles, int]]] = []
+    found: list[tuple[int, tuple[Cycles, Cycles, Cycles, int, int]]] = []
     for operand, crossing, at in fused_crossings(fused, number):
         extents, _ = fused.inside(number, max(at, own))
         placed = placed_operator(fused, number, extents)
@@ -153,5 +154,6 @@ def _crossings(fused: FusedMapping, number: int) -> Sequence[tuple[int, tuple[Cy
             {port: int(cycles[0]) for port, cycles in way.items()}
             for way in (loads.inwards, loads.outwards, loads.stops)
         )
-        found.append((at, (inwards, outwards, stops, OTHER if at > own else loads.operand)))
+        followed, way = (OTHER, ELSE) if at > own else (loads.operand, loads.first_way)
+        found.append((at, (inwards, outwards, stops, followed, way)))
     return found

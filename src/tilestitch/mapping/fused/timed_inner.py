@@ -20,7 +20,7 @@ from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.crossings import PortNumber
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import MOST_STATES
-from tilestitch.mapping.tree.timed_pace import AHEAD, FIRST, LAST, LATE, TURN, UNTIL, WORK
+from tilestitch.mapping.tree.timed_pace import AHEAD, LATE, TURN, UNTIL, WORK, latencies_of
 
 _KEPT = 128  # choices of which the arrays of the sweep are kept
 
@@ -183,7 +183,7 @@ def without_energy(found: Field) -> Field:
 
 def visits(timing: Timing, pace: NDArray[np.int64]) -> NDArray[np.int64]:
     """The time of each of some tiles as a whole nest, and for how long it keeps the ports busy that are kept."""
-    whole = np.maximum(pace[:, TURN], pace[:, AHEAD] + pace[:, FIRST] + pace[:, LAST])
+    whole = latencies_of(pace)
     busy = timing.columns.busy
     return np.column_stack([whole, pace[:, busy : busy + timing.outer]])
 

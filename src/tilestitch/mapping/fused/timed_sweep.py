@@ -11,13 +11,18 @@ import numpy as np
 from tilestitch.base.jit import compiled, lending, tiered
 from tilestitch.mapping.fused.sweep import Field, place_next, placed_in
 from tilestitch.mapping.tree.labels import NEVER, Trail, copy_trail, empty_trail, enter, remaining
+from tilestitch.mapping.tree.pace import INPUTS
 from tilestitch.mapping.tree.timed_pace import (
     AHEAD,
+    BEGUN,
     FIRST,
     LAST,
+    LATE,
+    OWN,
     STOPS,
     SUMS,
     TURN,
+    WAITS,
     WORK,
     Columns,
     cross,
@@ -130,6 +135,23 @@ def _forget(field: Field, timing: Timing, placed: np.ndarray, row: np.ndarray) -
 
 
 @lending
+def _ends_no_later(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether a visit, of however many of these tiles, ends no later for what is not ahead when it begins."""
+    for number in range(INPUTS):
+        if one[WAITS + number] == 0:
+            continue
+        ends, than = one[BEGUN + number] + one[LAST], other[BEGUN + number] + other[LAST]
+        if other[WAITS + number] == 0 or one[LATE + number] + ends > other[LATE + number] + than:
+            return False
+        if 2 * one[WORK] + one[STOPS] + ends > 2 * other[WORK] + other[STOPS] + than:
+            return False
+        own, its = one[OWN + number], other[OWN + number]
+        if own > its or own + one[WORK] + ends > its + other[WORK] + than:
+            return False
+    return True
+
+
+@lending
 def _keeps_up(timing: Timing, one: np.ndarray, other: np.ndarray, left: int, is_open: bool) -> bool:
     """Whether one pace is never slower than another of the same tile, whatever comes; `is_open`: cuts are left.
 
@@ -149,6 +171,8 @@ def _keeps_up(timing: Timing, one: np.ndarray, other: np.ndarray, left: int, is_
         if one[AHEAD] + ends > other[AHEAD] + than:
             return False
         if 2 * one[WORK] + one[STOPS] + ends > 2 * other[WORK] + other[STOPS] + than:
+            return False
+        if not _ends_no_later(one, other):
             return False
     for column in range(columns.busy, columns.end):  # noqa: SIM110 (compiled, where a generator costs more)
         if one[column] > other[column]:

@@ -88,7 +88,7 @@ def timing_of(
     timing = Timing(columns, rows, loads, left, least, inside, len(kept), is_all, is_block)
     row, load = np.zeros((2, columns.end), np.int64)
     row[[TURN, WORK, AHEAD, *range(LATE, UNTIL)]] = 1
-    for column, cycles in ports.row(start.kinds, start.operand).items():
+    for column, cycles in ports.row(start.kinds, start.operand, start.ways).items():
         load[column] = cycles[0]
     cross(row, columns, load)
     return timing, row
@@ -98,7 +98,7 @@ def _crossed(loads: Loads) -> Crossed[PortNumber]:
     inwards, outwards, stops = (
         frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops)
     )
-    return Crossed(inwards, outwards, stops, loads.operand)
+    return Crossed(inwards, outwards, stops, loads.operand, loads.may_go_through)
 
 
 def _rows(ports: Tracked[PortNumber], cuts: Sequence[TimedCut], points: int) -> tuple[_Whole, _Whole]:
@@ -106,7 +106,7 @@ def _rows(ports: Tracked[PortNumber], cuts: Sequence[TimedCut], points: int) -> 
     found = np.full((ports.columns.end, len(cuts)), -1, np.int64)
     loads: list[_Whole] = []
     for number, cut in enumerate(cuts):
-        for column, cycles in ports.row(cut.loads.kinds, cut.loads.operand).items():
+        for column, cycles in ports.row(cut.loads.kinds, cut.loads.operand, cut.loads.ways).items():
             if cycles.any():
                 found[column, number] = len(loads)
                 loads.append(cycles)

@@ -174,12 +174,12 @@ def pace_of(placed: PlacedNest, mapping: TreeMapping) -> Pace:
     return pace
 
 
-def _loads(one: PlacedCrossing) -> tuple[Cycles, Cycles, Cycles, int]:
+def _loads(one: PlacedCrossing) -> tuple[Cycles, Cycles, Cycles, int, int]:
     loads = loads_of(one.operand, one.crossing, np.array([one.tile], np.int64), one.part)
     inwards, outwards, stops = (
         {port: int(cycles[0]) for port, cycles in way.items()} for way in (loads.inwards, loads.outwards, loads.stops)
     )
-    return inwards, outwards, stops, loads.operand
+    return inwards, outwards, stops, loads.operand, loads.first_way
 
 
 def _priced(one: PlacedCrossing) -> list[PricedFlow]:

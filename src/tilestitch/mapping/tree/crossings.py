@@ -100,6 +100,14 @@ class OperandOnTree:
         factors = [float(factor) for here in self.spread[level + 1 :] for factor in here]
         return round(round(prod(factors), 3))
 
+    def may_go_through(self, crossing: int) -> bool:
+        """Whether results may leave a memory of one buffer with the tile with which they came from another one."""
+        return self.is_write and crossing > 1 and not self.is_hidden(crossing)
+
+    def surely_stops(self, crossing: int) -> bool:
+        """Whether the units stop for a crossing, at whatever tile."""
+        return not self.is_hidden(crossing) and not self.may_go_through(crossing)
+
     def is_hidden(self, crossing: int) -> bool:
         """Whether the units go on while this crossing brings the next tile: it has a buffer of its own, or a latch."""
         if crossing == 0:

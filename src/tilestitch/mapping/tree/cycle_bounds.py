@@ -87,7 +87,7 @@ def _occupying(task: SpreadTask, wanted: tuple[int, int], *, stopping: bool) -> 
         for level in range(len(operand.memories)):
             for side, flows in enumerate(_flows(operand)):
                 crossing = level + side
-                if stopping and (crossing == len(operand.memories) or operand.is_hidden(crossing)):
+                if stopping and (crossing == len(operand.memories) or not operand.surely_stops(crossing)):
                     continue
                 for at, flow in enumerate(flows):
                     port = _port(operand, level, flow)

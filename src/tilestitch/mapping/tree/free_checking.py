@@ -284,7 +284,7 @@ def _ports_of(operands: Sequence[OperandOnTree]) -> Ports:
         if not one.is_write:
             towards, outwards = (Flow.FEED,), (Flow.FILL,)
         for level, memory in enumerate(one.memories):
-            hides[at, level] = one.is_hidden(level)
+            hides[at, level] = not one.surely_stops(level)
             for side, flows in enumerate((towards, outwards)):
                 for which, flow in enumerate(flows):
                     port = memory.port(one.placed.homes[one.number], flow)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, Tiles
-from tilestitch.mapping.tree.pace import INPUTS, OTHER
+from tilestitch.mapping.tree.pace import ELSE, INPUTS, OTHER, RESULT, THROUGH
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class Loads:
     outwards: PortCycles
     stops: PortCycles  # while the units stop; none where they go on
     operand: int = OTHER  # the number of an input that a pace follows by itself
+    ways: NDArray[np.int64] | None = None  # by tile: RESULT or THROUGH, as a pace has it
 
     @property
     def both(self) -> PortCycles:
@@ -24,22 +25,49 @@ class Loads:
 
     @property
     def kinds(self) -> tuple[PortCycles, ...]:
-        """What is added to the sums of a pace: stops, first, last, busy; of every input until, then own."""
+        """What is added to the sums of a pace: stops, first, last, busy; of every input until, then own, then begun."""
         until = [self.stops if self.operand <= number else {} for number in range(INPUTS)]
         own = [self.both if self.operand == number else {} for number in range(INPUTS)]
-        return self.stops, self.inwards, self.outwards, self.both, *until, *own
+        begun = [self.inwards if self.operand <= number else {} for number in range(INPUTS)]
+        return self.stops, self.inwards, self.outwards, self.both, *until, *own, *begun
+
+    @property
+    def may_go_through(self) -> bool:
+        """Whether the units need not wait at some tile, if what crosses arrived with it."""
+        return self.ways is not None and bool((self.ways == THROUGH).any())
+
+    @property
+    def first_way(self) -> int:
+        """What crosses at the first tile."""
+        return ELSE if self.ways is None else int(self.ways[0])
+
+    @property
+    def sure_stops(self) -> PortCycles:
+        """For how long the units stop wherever what crosses came from."""
+        if self.ways is None:
+            return self.stops
+        return {port: np.where(self.ways == THROUGH, 0, cycles) for port, cycles in self.stops.items()}
 
 
 def loads_of(operand: OperandOnTree, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> Loads:
     """The loads of a crossing. What a row of windows begins with stops the units even where the rest hides."""
     inwards, outwards = operand.ways(crossing, tiles, part)
     number = OTHER if operand.is_write else min(operand.number, OTHER)
+    ways = _ways(operand, crossing, inwards, len(tiles)) if operand.is_write and crossing > 0 else None
     if part is Part.FIRST:
         return Loads(inwards, outwards, added(inwards, outwards), number)
     if operand.is_hidden(crossing):
-        return Loads(inwards, outwards, {}, number)
+        return Loads(inwards, outwards, {}, number, ways)
     following = {port: np.repeat(cycles, len(tiles)) for port, cycles in behind(operand, crossing).items()}
-    return Loads(inwards, outwards, added(inwards, outwards, following), number)
+    return Loads(inwards, outwards, added(inwards, outwards, following), number, ways)
+
+
+def _ways(operand: OperandOnTree, crossing: int, inwards: PortCycles, tiles: int) -> NDArray[np.int64]:
+    """Of results by tile: through a memory of one buffer they go where nothing comes back to them."""
+    if not operand.may_go_through(crossing):
+        return np.full(tiles, RESULT, np.int64)
+    comes_back = np.any([cycles > 0 for cycles in inwards.values()], axis=0) if inwards else np.zeros(tiles, np.bool_)
+    return np.where(np.broadcast_to(comes_back, tiles), RESULT, THROUGH)
 
 
 def behind(operand: OperandOnTree, crossing: int) -> PortCycles:

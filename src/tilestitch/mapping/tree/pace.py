@@ -14,6 +14,7 @@ Cycles: TypeAlias = Mapping[PortNumber, int]
 
 INPUTS = 2  # so many of a nest's inputs are followed by themselves, by number: all that most nests have
 OTHER = INPUTS  # stands for every other operand
+ELSE, RESULT, THROUGH = range(3)  # what crosses: THROUGH are results that arrive and leave while the units go on
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,25 @@ class Pace:
     last: Cycles = field(default_factory=dict)  # after the last one
     busy: Cycles = field(default_factory=dict)  # of a turn, that each port is occupied
     late: tuple[int, ...] = (1,) * INPUTS  # as `ahead`, if all second tiles are there but those of this input
-    own: tuple[Cycles, ...] = ({},) * INPUTS  # as `busy`, of this input alone
+    own: tuple[Cycles, ...] = ({},) * INPUTS  # until each port has what this input brings for the next tile
     until: tuple[Cycles, ...] = ({},) * INPUTS  # as `stops`, of this input and those before it
     waits: tuple[bool, ...] = (False,) * INPUTS  # whether the units stop for this input
+    begun: tuple[Cycles, ...] = ({},) * INPUTS  # as `first`, of this input and those before it
+    apart: bool = False  # whether results that left a memory last did so inside a smaller tile
 
     @property
     def latency(self) -> int:
-        """From empty memories until the results have left, with nothing before and after; no less than a turn."""
-        return max(self.turn, self.ahead + _most(self.first) + _most(self.last))
+        """From empty memories until the results have left, with nothing before and after; no less than a turn.
+
+        What comes first comes as after a stop: of an input for which the units stop nothing is ahead.
+        """
+        end = _most(self.last)
+        late = [
+            late + _most(begun) + end
+            for late, begun, waits in zip(self.late, self.begun, self.waits, strict=True)
+            if waits
+        ]
+        return max(self.turn, self.ahead + _most(self.first) + end, *late)
 
     def repeated(self, times: int) -> "Pace":
         """So many of these tiles, one after another, as one tile."""
@@ -55,22 +67,33 @@ class Pace:
                 min(late + rest + self.turn, max(second, _most(own)) + self.work + rest)
                 for late, own in zip(self.late, self.own, strict=True)
             ),
-            tuple(_times(times, own) for own in self.own),
+            tuple({port: own[port] + rest + self.turn for port in own if own[port] > 0} for own in self.own),
             self.until,
             self.waits,
+            self.begun,
+            apart=True,
         )
 
-    def with_crossing(self, inwards: Cycles, outwards: Cycles, stops: Cycles, operand: int = OTHER) -> "Pace":
-        """This tile where an operand crosses with it; `stops` is empty where the units go on meanwhile."""
+    def with_crossing(
+        self, inwards: Cycles, outwards: Cycles, stops: Cycles, operand: int = OTHER, way: int = ELSE
+    ) -> "Pace":
+        """This tile where an operand crosses with it; `stops` is empty where the units go on meanwhile.
+
+        Results go THROUGH a memory if they arrive there with the same tile: then the units need not wait for them.
+        """
+        if way == THROUGH and not self.apart:
+            stops = {}
         busy = _added(self.busy, _added(inwards, outwards))
         stopped = _added(self.stops, stops)
         first, last = _added(self.first, inwards), _added(self.last, outwards)
         own = tuple(_added(one, inwards, outwards) if number == operand else one for number, one in enumerate(self.own))
         until = tuple(_added(one, stops) if operand <= number else one for number, one in enumerate(self.until))
         waits = tuple(one or (number == operand and bool(stops)) for number, one in enumerate(self.waits))
+        begun = tuple(_added(one, inwards) if operand <= number else one for number, one in enumerate(self.begun))
         ends = [late + _most(its) for late, its, one in zip(self.late, until, waits, strict=True) if one]
         turn = max(self.turn, self.ahead + _most(stopped), *ends, _most(busy))
-        return Pace(turn, self.work, self.ahead, stopped, first, last, busy, self.late, own, until, waits)
+        apart = self.apart and way == ELSE
+        return Pace(turn, self.work, self.ahead, stopped, first, last, busy, self.late, own, until, waits, begun, apart)
 
 
 def in_turn(paces: Iterable[Pace], between: Iterable[Cycles]) -> Pace:

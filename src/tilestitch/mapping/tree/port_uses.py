@@ -23,7 +23,7 @@ class PortUses(NamedTuple):
     engine: np.ndarray  # [operand, crossing, engine]
     bits: np.ndarray  # [port] of networks and engines, in a cycle
     setup: np.ndarray  # [port] cycles of an engine for each transfer
-    hides: np.ndarray  # [operand, crossing] whether the units go on meanwhile
+    hides: np.ndarray  # [operand, crossing] whether the units may go on meanwhile
 
     @property
     def many(self) -> int:
@@ -49,7 +49,7 @@ def port_uses(operands: Sequence[OperandOnTree]) -> PortUses:
     for at, one in enumerate(operands):
         home = one.placed.homes[one.number]
         for level, memory in enumerate(one.memories):
-            found.hides[at, level] = one.is_hidden(level)
+            found.hides[at, level] = not one.surely_stops(level)
             for side, flows in enumerate(RESULT_FLOWS if one.is_write else READ_FLOWS):
                 for which, flow in enumerate(flows):
                     port = memory.port(home, flow)

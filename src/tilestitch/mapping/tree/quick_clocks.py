@@ -43,7 +43,7 @@ def _add(
 ) -> bool:
     """Add what a crossing occupies, so many times; false where there are too many cycles. `here` is [sum]."""
     operand, crossing = cut
-    hides = timing.hides[operand, crossing]
+    hides = timing.hides[operand, crossing] or timing.through[operand, crossing]
     for port in ports:
         inwards, outwards = served[INWARDS, port], served[OUTWARDS, port]
         if (inwards + outwards) * times > _MOST_CYCLES:

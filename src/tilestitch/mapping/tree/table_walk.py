@@ -11,9 +11,11 @@ import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
 from tilestitch.mapping.tree.outside_in import NEVER, SETTLED, SURVIVED, TOO_MANY
-from tilestitch.mapping.tree.walk_tables import AFTER, BEFORE, OCCUPIED, STOPPING, WalkCuts
+from tilestitch.mapping.tree.pace import INPUTS, THROUGH
+from tilestitch.mapping.tree.walk_tables import AFTER, BEFORE, BRINGS, OCCUPIED, STOPPED, STOPPING, WalkCuts
 
-_TURN, _WORK, _AHEAD, _SUMS = 0, 1, 2, 6  # of a pace; between them the most that units stop, before and after
+# of a pace; between them the most that units stop, before and after, and of inputs what `walk_tables` has as kinds
+_TURN, _WORK, _AHEAD, _LATE, _STOPPED, _BRINGS, _BEGINS, _WAITS, _APART, _SUMS = 0, 1, 2, 6, 8, 10, 12, 14, 16, 17
 ENERGY, LATENCY, PRODUCT, SQUARE, FRONT = 0, 1, 2, 3, 4  # what is least; of a front nothing else may be on it
 _ROUNDING = 1e-12  # of products of whole numbers below 2^60; what is that close is compared exactly
 _MOST_CLOSE = 4096
@@ -45,7 +47,7 @@ class Walk(NamedTuple):
     following: np.ndarray  # of the same place
     dead: np.ndarray
     taken: np.ndarray  # by shared memory
-    pace: np.ndarray  # by turn, work, ahead, the most of three kinds, and every sum
+    pace: np.ndarray  # by the numbers of one tile, and every sum
 
 
 @compiled
@@ -173,29 +175,55 @@ def _forget(cuts: WalkCuts, placed: np.ndarray, pace: np.ndarray) -> None:
 
 
 @lending
+def _most_of(kind: int) -> int:
+    """Where a pace has the most of a kind."""
+    if kind == OCCUPIED:
+        return _TURN
+    return _AHEAD + 1 + kind if kind < OCCUPIED else _STOPPED + kind - STOPPED
+
+
+@lending
 def _place(cuts: WalkCuts, cut: int, tile: int, pace: np.ndarray) -> None:
     """What a cut at a tile makes of its time."""
-    for kind in (STOPPING, BEFORE, AFTER):
-        pace[_AHEAD + 1 + kind] = max(pace[_AHEAD + 1 + kind], cuts.single[kind, cut, tile])
-    pace[_TURN] = max(pace[_TURN], cuts.single[OCCUPIED, cut, tile])
+    goes_on = cuts.result[cut, tile] == THROUGH and pace[_APART] == 0
+    if cuts.result[cut, tile] > 0:
+        pace[_APART] = 0
+    for kind in range(len(cuts.single)):
+        if kind != STOPPING or not goes_on:
+            most = _most_of(kind)
+            pace[most] = max(pace[most], cuts.single[kind, cut, tile])
     for number in range(len(cuts.kind)):
-        pace[_SUMS + number] += cuts.sums[number, cut, tile]
-        most = _TURN if cuts.kind[number] == OCCUPIED else _AHEAD + 1 + cuts.kind[number]
-        pace[most] = max(pace[most], pace[_SUMS + number])
+        if cuts.kind[number] != STOPPING or not goes_on:
+            pace[_SUMS + number] += cuts.sums[number, cut, tile]
+            most = _most_of(cuts.kind[number])
+            pace[most] = max(pace[most], pace[_SUMS + number])
+    if cuts.input[cut] >= 0:
+        pace[_WAITS + cuts.input[cut]] = 1
     pace[_TURN] = max(pace[_TURN], pace[_AHEAD] + pace[_AHEAD + 1])
+    for number in range(INPUTS):
+        if pace[_WAITS + number] > 0:
+            pace[_TURN] = max(pace[_TURN], pace[_LATE + number] + pace[_STOPPED + number])
 
 
 @lending
 def _multiply(cuts: WalkCuts, times: int, pace: np.ndarray) -> None:
     """What a loop of so many of its tiles, at least two, makes of the time of one."""
     turn, work = pace[_TURN], pace[_WORK]
-    second = work + pace[_AHEAD + 1] + (times - 2) * turn + work
-    pace[_AHEAD] = min(pace[_AHEAD] + (times - 1) * turn, second)
-    pace[_WORK] += (times - 1) * turn
+    more, second = (times - 1) * turn, work + pace[_AHEAD + 1]
+    pace[_AHEAD] = min(pace[_AHEAD] + more, second + work + more - turn)
+    for number in range(INPUTS):
+        begins = max(second, pace[_BRINGS + number])
+        pace[_LATE + number] = min(pace[_LATE + number] + more, begins + work + more - turn)
+        if pace[_BRINGS + number] > 0:
+            pace[_BRINGS + number] += more
+    pace[_WORK] += more
     pace[_TURN] *= times
+    pace[_APART] = 1
     for number in range(len(cuts.kind)):
         if cuts.kind[number] == OCCUPIED:
             pace[_SUMS + number] *= times
+        elif BRINGS <= cuts.kind[number] < BRINGS + INPUTS and pace[_SUMS + number] > 0:
+            pace[_SUMS + number] += more
 
 
 @lending
@@ -253,12 +281,20 @@ def _least_after(
             before = max(before, here + more)
         elif kind == AFTER:
             after = max(after, here + more)
-        else:
+        elif kind <= OCCUPIED:
             cycles = max(cycles, tiles * (here + (pace[_AHEAD] if kind == STOPPING else 0)) + more)
     until = pace[_AHEAD] + (tiles - 1) * turn
     if tiles > 1:
         until = min(until, 2 * pace[_WORK] + pace[_AHEAD + 1] + (tiles - 2) * turn)
-    return spent, max(cycles, until + before + after)
+    cycles = max(cycles, until + before + after)
+    for number in range(INPUTS):
+        if pace[_WAITS + number] > 0:
+            late = pace[_LATE + number] + (tiles - 1) * turn
+            if tiles > 1:
+                begins = max(pace[_WORK] + pace[_AHEAD + 1], pace[_BRINGS + number])
+                late = min(late, begins + pace[_WORK] + (tiles - 2) * turn)
+            cycles = max(cycles, late + pace[_BEGINS + number] + after)
+    return spent, cycles
 
 
 @compiled

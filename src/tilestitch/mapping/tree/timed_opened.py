@@ -23,7 +23,7 @@ from tilestitch.mapping.tree.timed_labels import (
     value_of,
 )
 from tilestitch.mapping.tree.timed_pace import SUMS, cross, latency_at_least, repeat
-from tilestitch.mapping.tree.timed_quick import Timing, follow, load_of, serve_crossing, start_row
+from tilestitch.mapping.tree.timed_quick import Timing, follow, load_of, serve_crossing, start_row, way_of
 from tilestitch.mapping.tree.waiting import pop, push
 
 
@@ -194,7 +194,8 @@ def _go_on(
                 held = 1.0 if crossing == 0 else held_elements(arrays, placed, move, crossing, desk.tile)
                 where = (move, crossing)
                 serve_crossing(arrays, timing, placed, where, desk.tile, held, after == 1, bench.served)
-                load_of(timing, move, not timing.hides[where], bench.served, bench.following[where], bench.load)
+                way, stops = way_of(timing, move, crossing, after == 1), not timing.hides[where]
+                load_of(timing, move, stops, way, bench.served, bench.following[where], bench.load)
                 cross(row, timing.columns, bench.load)
         pending = _pending(timing, desk, row)
         cycles = _least_cycles(timing, ground, clock, desk, bench, (partial, axis, left - 1, aim.weight))

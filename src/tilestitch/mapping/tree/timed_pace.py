@@ -2,9 +2,10 @@
 
 A row begins with turn, work, ahead, and the largest of three kinds of sums: for how long the units stop, and what moves
 before the first iteration and after the last. Then come, each of one input and then of the other, late, the largest of
-until and own, and whether the units stop for it. Behind them are the sums of those ports for which they matter to what
-comes: `Columns` has where each kind begins. What a crossing adds is a row of the same form, in which ports without a
-column have their largest load.
+until, own and begun, and whether the units stop for it; and whether results that left a memory last did so further in.
+Behind them are the sums of those ports for which they matter to what comes: `Columns` has where each kind begins. What
+a crossing adds is a row of the same form, in which ports without a column have their largest load, and the last of the
+others is RESULT or THROUGH.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.jit import lending, tiered
-from tilestitch.mapping.tree.pace import INPUTS, OTHER
+from tilestitch.mapping.tree.pace import INPUTS, OTHER, THROUGH
 
 TURN, WORK, AHEAD, STOPS, FIRST, LAST, LATE = range(7)
-UNTIL, OWN, WAITS, SUMS = range(LATE + INPUTS, LATE + 5 * INPUTS, INPUTS)  # the last is where single ports begin
+UNTIL, OWN, BEGUN, WAITS, APART = range(LATE + INPUTS, LATE + 6 * INPUTS, INPUTS)
+SUMS = APART + 1  # where single ports begin
 
 _Port = TypeVar("_Port", bound=tuple[int, int])
 _Cycles: TypeAlias = NDArray[np.int64]
@@ -34,6 +36,8 @@ class Columns(NamedTuple):
     until_second: int
     own: int
     own_second: int
+    begun: int
+    begun_second: int
     end: int
 
 
@@ -45,6 +49,7 @@ class Crossed(Generic[_Port]):
     outwards: frozenset[_Port]
     stops: frozenset[_Port]
     operand: int = OTHER  # as in `Loads`
+    may_hide: bool = False  # whether the units need not stop at some tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +70,13 @@ class Tracked(Generic[_Port]):
         every = ((kind, port) for kind, ports in enumerate(self.ports) for port in ports)
         yield from ((column, kind, port) for column, (kind, port) in enumerate(every, SUMS))
 
-    def row(self, loads: Sequence[Mapping[_Port, _Cycles]], operand: int) -> dict[int, _Cycles]:
-        """What a crossing of an operand adds by column, where it is not nothing; `loads` by kind."""
+    def row(
+        self, loads: Sequence[Mapping[_Port, _Cycles]], operand: int, ways: _Cycles | None = None
+    ) -> dict[int, _Cycles]:
+        """What a crossing of an operand adds by column, where it is not nothing; `loads` by kind, `ways` by tile."""
         found = {column: loads[kind][port] for column, kind, port in self.each if port in loads[kind]}
         largest = [STOPS, FIRST, LAST, TURN]
-        for head in (UNTIL, OWN):
+        for head in (UNTIL, OWN, BEGUN):
             largest += [head + number if waits else -1 for number, waits in enumerate(self.waits)]
         for kind, column in enumerate(largest):
             others = [cycles for port, cycles in loads[kind].items() if port not in self.ports[kind]]
@@ -77,6 +84,8 @@ class Tracked(Generic[_Port]):
                 found[column] = np.max(np.stack(others), axis=0)
         if operand != OTHER and loads[0]:
             found[WAITS + operand] = np.ones_like(next(iter(loads[0].values())))
+        if ways is not None:
+            found[APART] = ways
         return found
 
 
@@ -89,14 +98,15 @@ def tracked(crossings: Sequence[Crossed[_Port]], outermost: Iterable[_Port]) -> 
     first = _several(one.inwards for one in crossings)
     last = _several(one.outwards for one in crossings) | set(outermost)
     stops = {port for one in crossings for port in one.stops}
-    hidden = {port for one in crossings if not one.stops for port in one.inwards | one.outwards}
+    hidden = {port for one in crossings if one.may_hide or not one.stops for port in one.inwards | one.outwards}
     busy = _several(one.inwards | one.outwards for one in crossings) & hidden
     waits = tuple(any(one.stops for one in crossings if one.operand == number) for number in range(INPUTS))
     until = [_several(one.stops for one in crossings if one.operand <= number) for number in range(INPUTS)]
     own = [
         _several(one.inwards | one.outwards for one in crossings if one.operand == number) for number in range(INPUTS)
     ]
-    late = [ports if waits[at % INPUTS] else set[_Port]() for at, ports in enumerate((*until, *own))]
+    begun = [_several(one.inwards for one in crossings if one.operand <= number) for number in range(INPUTS)]
+    late = [ports if waits[at % INPUTS] else set[_Port]() for at, ports in enumerate((*until, *own, *begun))]
     return Tracked(tuple(tuple(sorted(ports)) for ports in (stops, first, last, busy, *late)), waits)
 
 
@@ -119,13 +129,15 @@ def repeat(row: np.ndarray, columns: Columns, times: int) -> None:
     for number in range(INPUTS):
         own = row[OWN + number]
         row[LATE + number] = min(row[LATE + number] + rest + turn, max(second, own) + work + rest)
-        row[OWN + number] = times * own
+        row[OWN + number] = own + rest + turn if own > 0 else 0
     row[WORK] = work + rest + turn
     row[TURN] = times * turn
+    row[APART] = 1
     for column in range(columns.busy, columns.until):
         row[column] *= times
-    for column in range(columns.own, columns.end):
-        row[column] *= times
+    for column in range(columns.own, columns.begun):
+        if row[column] > 0:
+            row[column] += rest + turn
 
 
 @lending
@@ -140,15 +152,21 @@ def _largest(row: np.ndarray, head: int, load: np.ndarray, begin: int, end: int)
 @tiered
 def cross(row: np.ndarray, columns: Columns, load: np.ndarray) -> None:
     """A tile with what crosses there."""
-    for column in range(SUMS, columns.end):
+    goes_through = load[APART] == THROUGH and row[APART] == 0
+    if load[APART] > 0:
+        row[APART] = 0
+    for column in range(columns.first if goes_through else SUMS, columns.end):
         row[column] += load[column]
-    _largest(row, STOPS, load, SUMS, columns.first)
+    if not goes_through:
+        _largest(row, STOPS, load, SUMS, columns.first)
     _largest(row, FIRST, load, columns.first, columns.last)
     _largest(row, LAST, load, columns.last, columns.busy)
     _largest(row, UNTIL, load, columns.until, columns.until_second)
     _largest(row, UNTIL + 1, load, columns.until_second, columns.own)
     _largest(row, OWN, load, columns.own, columns.own_second)
-    _largest(row, OWN + 1, load, columns.own_second, columns.end)
+    _largest(row, OWN + 1, load, columns.own_second, columns.begun)
+    _largest(row, BEGUN, load, columns.begun, columns.begun_second)
+    _largest(row, BEGUN + 1, load, columns.begun_second, columns.end)
     _largest(row, TURN, load, columns.busy, columns.until)
     turn = max(row[TURN], row[AHEAD] + row[STOPS])
     for number in range(INPUTS):
@@ -168,10 +186,28 @@ def least_latency(start: np.ndarray, steps: int) -> int:
 @lending
 def _latency(row: np.ndarray, others: int, first: int, last: int) -> int:
     """Of a tile and so many more like it, if nothing else came to them; `first` and `last` are the largest sums."""
-    until = row[AHEAD]
+    until, turn, work = row[AHEAD], row[TURN], row[WORK]
     if others > 0:
-        until = min(until + others * row[TURN], 2 * row[WORK] + row[STOPS] + (others - 1) * row[TURN])
-    return max((others + 1) * row[TURN], until + first + last)
+        until = min(until + others * turn, 2 * work + row[STOPS] + (others - 1) * turn)
+    found = max((others + 1) * turn, until + first + last)
+    for number in range(INPUTS):
+        if row[WAITS + number] > 0:
+            until = row[LATE + number]
+            if others > 0:
+                second = max(work + row[STOPS], row[OWN + number])
+                until = min(until + others * turn, second + work + (others - 1) * turn)
+            found = max(found, until + row[BEGUN + number] + last)
+    return found
+
+
+@tiered
+def latencies_of(rows: np.ndarray) -> np.ndarray:
+    """Of some tiles, each as a whole nest."""
+    found = np.empty(len(rows), np.int64)
+    for number in range(len(rows)):
+        row = rows[number]
+        found[number] = _latency(row, 0, row[FIRST], row[LAST])
+    return found
 
 
 @lending
@@ -201,6 +237,8 @@ def keeps_up(one: np.ndarray, other: np.ndarray, columns: Columns, others: int, 
         return _latency(one, others, one[FIRST], one[LAST]) <= latency
     if one[AHEAD] > other[AHEAD] or one[FIRST] > other[FIRST] or one[LAST] > other[LAST]:
         return False
+    if one[APART] > other[APART]:
+        return False
     if one[TURN] > other[TURN] and (others + 1) * one[TURN] > latency:
         return False
     if stops and one[STOPS] > other[STOPS]:
@@ -217,19 +255,26 @@ def keeps_up(one: np.ndarray, other: np.ndarray, columns: Columns, others: int, 
     for column in range(SUMS, columns.until):
         if one[column] > other[column]:
             return False
-    return not stops or _is_late_too(one, other, columns, others)
+    return _is_late_too(one, other, columns, others, stops)
 
 
 @lending
-def _is_late_too(one: np.ndarray, other: np.ndarray, columns: Columns, others: int) -> bool:
+def _is_late_too(one: np.ndarray, other: np.ndarray, columns: Columns, others: int, stops: bool) -> bool:
     """Whether inputs that are late take one tile no longer than another one like it."""
     turns, than = others * one[TURN], others * other[TURN]
+    if not stops and one[WAITS] + one[WAITS + 1] == 0:
+        return True
     for number in range(INPUTS):
         late, than_late = one[LATE + number], other[LATE + number]
         if late > than_late or late + turns > than_late + than:
             return False
+        if one[OWN + number] > 0 and one[OWN + number] + turns > other[OWN + number] + than:
+            return False
     for column in range(UNTIL, WAITS):
         if one[column] > other[column]:
+            return False
+    for column in range(columns.own, columns.begun):
+        if one[column] > 0 and one[column] + turns > other[column] + than:
             return False
     for column in range(columns.until, columns.end):  # noqa: SIM110 (compiled, where a generator costs more)
         if one[column] > other[column]:

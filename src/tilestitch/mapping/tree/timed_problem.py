@@ -76,7 +76,7 @@ def _crossed(loads: Loads) -> Crossed[PortNumber]:
     inwards, outwards, stops = (
         frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops)
     )
-    return Crossed(inwards, outwards, stops, loads.operand)
+    return Crossed(inwards, outwards, stops, loads.operand, loads.may_go_through)
 
 
 def _outermost(result: OperandOnTree, tiles: Tiles) -> list[PortNumber]:
@@ -91,7 +91,7 @@ def _rows(ports: Tracked[PortNumber], cuts: Sequence[_TimedCut], points: int) ->
     rows: dict[bytes, int] = {}
     loads: list[_Whole] = []
     for number, cut in enumerate(cuts):
-        for column, cycles in ports.row(cut.loads.kinds, cut.loads.operand).items():
+        for column, cycles in ports.row(cut.loads.kinds, cut.loads.operand, cut.loads.ways).items():
             if not cycles.any():
                 continue
             at = rows.setdefault(cycles.tobytes(), len(loads))
@@ -112,7 +112,8 @@ def _least_sums(
         if column >= ports.columns.until:
             break
         times = left if kind in (0, 3) else 1
-        cycles = [cut.loads.kinds[kind].get(port, nothing) * times for cut in numbered]
+        by_cut = [cut.loads.sure_stops if kind == 0 else cut.loads.kinds[kind] for cut in numbered]
+        cycles = [loads.get(port, nothing) * times for loads in by_cut]
         found[column - SUMS] = _least(operands, cycles, shape)
     return found
 

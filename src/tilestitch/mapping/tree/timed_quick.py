@@ -12,12 +12,14 @@ import numpy as np
 from tilestitch.base.jit import lending, tiered
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.mapping.tree.crossings import OperandOnTree
-from tilestitch.mapping.tree.pace import INPUTS, OTHER
+from tilestitch.mapping.tree.pace import ELSE, INPUTS, OTHER, RESULT, THROUGH
 from tilestitch.mapping.tree.quick_arrays import READ_FLOWS, RESULT_FLOWS, TOGETHER, Arrays, Placed
 from tilestitch.mapping.tree.quick_bounds import placed_alone
 from tilestitch.mapping.tree.quick_prices import from_units, held_elements, no_choice
 from tilestitch.mapping.tree.timed_pace import (
     AHEAD,
+    APART,
+    BEGUN,
     FIRST,
     LAST,
     LATE,
@@ -45,6 +47,7 @@ class Timing(NamedTuple):
     number: np.ndarray  # [operand, level, side, 2] of all ports, or -1; sides are towards units and outwards
     cycles: np.ndarray  # [operand, level, side, 2] of an access of the whole width
     hides: np.ndarray  # [operand, crossing] whether the units go on meanwhile
+    through: np.ndarray  # [operand, crossing] or if complete results arrived with the same tile
     slot: np.ndarray  # [kind, port] the column of a sum, or -1
     followed: np.ndarray  # [operand] the number of an input that a pace follows by itself, as in `Loads`
     waits: np.ndarray  # [input] whether the units ever stop for it
@@ -71,10 +74,10 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
     keys: dict[tuple[int, int, int, int], tuple[int, int]] = {}
     cycles = np.zeros((len(operands), levels, 2, 2))
     users: dict[tuple[int, int], tuple[set[_Port], set[_Port]]] = {}
-    hides = np.zeros((len(operands), levels), np.bool_)
+    hides, through = np.zeros((2, len(operands), levels), np.bool_)
     for at, one in enumerate(operands):
         for level, memory in enumerate(one.memories):
-            hides[at, level] = one.is_hidden(level)
+            hides[at, level], through[at, level] = one.is_hidden(level), one.may_go_through(level)
             for side, flows in enumerate(RESULT_FLOWS if one.is_write else READ_FLOWS):
                 for which, flow in enumerate(flows):
                     port = memory.port(one.placed.homes[one.number], flow)
@@ -102,11 +105,12 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
             both = one.inwards | one.outwards
             until = [one.stops if one.operand <= number else () for number in range(INPUTS)]
             own = [both if one.operand == number else () for number in range(INPUTS)]
-            kinds = one.stops, one.inwards, one.outwards, both, *until, *own
+            begun = [one.inwards if one.operand <= number else () for number in range(INPUTS)]
+            kinds = one.stops, one.inwards, one.outwards, both, *until, *own, *begun
             uses[operand, crossing, column] = port in kinds[kind]
     followed = np.array([_followed(one) for one in operands], np.int64)
     return Timing(
-        number, cycles, hides, slot, followed, np.array(sums.waits, np.bool_), *_sums_of(uses, columns),
+        number, cycles, hides, through, slot, followed, np.array(sums.waits, np.bool_), *_sums_of(uses, columns),
         *_later(operands, uses, hides), columns, len(ports),
     )  # fmt: skip
 
@@ -157,7 +161,9 @@ def _crossed(
                 break
             if inner == 0 or not operands[operand].is_write:
                 stops |= set.union(*users.get((operand, inner), (set(), set())))
-    return Crossed(frozenset(inwards), frozenset(outwards), frozenset(stops), _followed(operands[operand]))
+    one = operands[operand]
+    may_hide = one.may_go_through(crossing)
+    return Crossed(frozenset(inwards), frozenset(outwards), frozenset(stops), _followed(one), may_hide)
 
 
 @lending
@@ -231,11 +237,20 @@ def _enter(load: np.ndarray, column: int, largest: int, cycles: int) -> None:
 
 
 @lending
+def way_of(timing: Timing, operand: int, crossing: int, partial: bool) -> int:
+    """What crosses, as a pace has it."""
+    if operand < len(timing.followed) - 1 or crossing == 0:
+        return ELSE
+    return THROUGH if timing.through[operand, crossing] and not partial else RESULT
+
+
+@lending
 def load_of(
-    timing: Timing, operand: int, stops: bool, served: np.ndarray, following: np.ndarray, load: np.ndarray
+    timing: Timing, operand: int, stops: bool, way: int, served: np.ndarray, following: np.ndarray, load: np.ndarray
 ) -> None:  # fmt: skip
     """The row that a crossing of an operand adds, of its cycles at every port and of what follows it there."""
     load[:] = 0
+    load[APART] = way
     followed = timing.followed[operand]
     if stops and followed < INPUTS:
         load[WAITS + followed] = 1
@@ -248,6 +263,8 @@ def load_of(
                     _enter(load, timing.slot[4 + number, port], UNTIL + number, both)
                 if followed == number:
                     _enter(load, timing.slot[4 + INPUTS + number, port], OWN + number, inwards + outwards)
+                if followed <= number:
+                    _enter(load, timing.slot[4 + 2 * INPUTS + number, port], BEGUN + number, inwards)
         _enter(load, timing.slot[1, port], FIRST, inwards)
         _enter(load, timing.slot[2, port], LAST, outwards)
         _enter(load, timing.slot[3, port], TURN, inwards + outwards)
@@ -285,7 +302,7 @@ def start_row(
     served, following, load = room
     write = len(arrays.axes) - 1
     serve_crossing(arrays, timing, placed, (write, 0), tile, 1.0, start == 1, served)
-    load_of(timing, write, False, served, following, load)
+    load_of(timing, write, False, ELSE, served, following, load)
     row[:] = 0
     row[TURN], row[WORK], row[AHEAD] = 1, 1, 1
     row[LATE:UNTIL] = 1

@@ -11,6 +11,7 @@ from tilestitch.mapping.tree.chain import PlacedCrossing, TreeMapping, latency_c
 from tilestitch.mapping.tree.claim import MOST_LABELS, Claim
 from tilestitch.mapping.tree.crossings import Part
 from tilestitch.mapping.tree.outside_in import NEVER, SURVIVED, TOO_MANY
+from tilestitch.mapping.tree.pace import THROUGH
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.table_walk import Least, Target
 from tilestitch.mapping.tree.tables import Sums
@@ -76,6 +77,11 @@ class Walker:
         kinds = cuts.kind.tolist()
         once = (table_walk.BEFORE, table_walk.AFTER)
         sums = [one if kind in once else one * cuts.left for kind, one in zip(kinds, cuts.sums, strict=True)]
+        goes_through = cuts.result == THROUGH
+        sums = [
+            np.where(goes_through, 0, one) if kind == table_walk.STOPPING else one
+            for kind, one in zip(kinds, sums, strict=True)
+        ]
         made = [_potential(self.claim, cuts, one) for one in sums]
         return Least(self._price, np.stack(made) if made else np.zeros((0, *self._price.shape), np.int64))
 

@@ -17,12 +17,16 @@ from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, operands_on_tree
 from tilestitch.mapping.tree.loads import Loads, loads_of
 from tilestitch.mapping.tree.outside_in import NEVER
+from tilestitch.mapping.tree.pace import INPUTS
 from tilestitch.mapping.tree.placed import PlacedNest, Slide
 from tilestitch.mapping.tree.tables import Sums, femtojoules
 
 MOST_WAYS = 4096  # to slide windows
 _MOST_CYCLES = 2.0**53
-STOPPING, BEFORE, AFTER, OCCUPIED = range(4)  # kinds of cycles: the units stop; before all steps, after all; of ports
+# kinds of cycles: the units stop; before all steps, after all; of ports; and of each input that is read: the units stop
+# for it or those before, what it brings, and that with those before it, before all steps
+STOPPING, BEFORE, AFTER, OCCUPIED, STOPPED, BRINGS, BEGINS = 0, 1, 2, 3, 4, 6, 8
+KINDS = 10
 
 _Whole = NDArray[np.int64]
 
@@ -51,6 +55,8 @@ class WalkCuts(NamedTuple):
     uses: np.ndarray  # by sum and cut: whether it adds anything
     begin: np.ndarray  # what is known of the time of one iteration with its results, as `table_walk` has it
     from_units: int  # whether partial sums come from there
+    input: np.ndarray  # by cut: the input for which the units stop there, or -1
+    result: np.ndarray  # by cut and tile: 1 where results leave a memory, 2 where they go through it, else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +162,8 @@ def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
         uses=np.any(added_up, axis=2),
         begin=_begin(start, adding),
         from_units=plain.from_units,
+        input=_with(np.array([_stopped_for(row, tiles) for row in rows], np.int64), none, -1),
+        result=_with(np.stack([_leaving(row, tiles) for row in rows]), none, 0),
     )
     kinds = tuple((row.operand.number, row.crossing, row.part) for row in rows)
     return WalkTables(checked, cuts, kinds, places)
@@ -184,15 +192,34 @@ def _price(row: _Row, plain: _Whole, tiles: _Whole) -> _Whole:
     return np.where((plain < NEVER) & row.operand.can_begin(row.crossing, tiles), price, NEVER)
 
 
+def _stopped_for(row: _Row, tiles: _Whole) -> int:
+    """The input for which the units stop at a cut, or -1."""
+    if row.crossing >= len(row.operand.memories):
+        return -1
+    loads = loads_of(row.operand, row.crossing, tiles, row.part)
+    return loads.operand if loads.stops and loads.operand < INPUTS else -1
+
+
+def _leaving(row: _Row, tiles: _Whole) -> _Whole:
+    """By tile how results leave a memory at a cut, as `WalkCuts` has it."""
+    if not row.operand.is_write or row.crossing >= len(row.operand.memories):
+        return np.zeros(len(tiles), np.int64)
+    ways = loads_of(row.operand, row.crossing, tiles, row.part).ways
+    return np.zeros(len(tiles), np.int64) if ways is None else ways
+
+
 def _by_kind(row: _Row, tiles: _Whole) -> list[PortCycles]:
     if row.crossing >= len(row.operand.memories):
-        return [{}, {}, {}, {}]
+        return [{} for _ in range(KINDS)]
     return _kinds(loads_of(row.operand, row.crossing, tiles, row.part))
 
 
 def _kinds(loads: Loads) -> list[PortCycles]:
     """In the order of the kinds; ports where nothing moves are left out."""
-    ways = (loads.stops, loads.inwards, loads.outwards, loads.both)
+    ways = [loads.stops, loads.inwards, loads.outwards, loads.both]
+    ways += [loads.stops if loads.operand <= number else {} for number in range(INPUTS)]
+    ways += [loads.both if loads.operand == number else {} for number in range(INPUTS)]
+    ways += [loads.inwards if loads.operand <= number else {} for number in range(INPUTS)]
     return [{port: cycles for port, cycles in way.items() if cycles.any()} for way in ways]
 
 
@@ -206,7 +233,7 @@ def _split(
     served: list[list[PortCycles]], adding: list[tuple[int, PortNumber]], places: int, tiles: int
 ) -> tuple[_Whole, _Whole]:
     """What adds up, and the most of what does not, with empty rows for places."""
-    single = np.zeros((4, len(served) + places, tiles), np.int64)
+    single = np.zeros((KINDS, len(served) + places, tiles), np.int64)
     sums = np.zeros((len(adding), len(served) + places, tiles), np.int64)
     for number, one in enumerate(served):
         for kind, way in enumerate(one):
@@ -219,10 +246,11 @@ def _split(
 
 
 def _begin(start: list[PortCycles], adding: list[tuple[int, PortNumber]]) -> _Whole:
-    """Turn, work, ahead, the most of stops and of what is before and after, and every sum, of one iteration."""
+    """A pace of one iteration, as `table_walk` has it."""
     most = [max((int(cycles[0]) for cycles in way.values()), default=0) for way in start]
     sums = [int(start[kind][port][0]) if port in start[kind] else 0 for kind, port in adding]
-    return np.array([max(1, most[OCCUPIED]), 1, 1, 0, most[BEFORE], most[AFTER], *sums], np.int64)
+    late = [1] * INPUTS + [0] * (4 * INPUTS + 1)
+    return np.array([max(1, most[OCCUPIED]), 1, 1, 0, most[BEFORE], most[AFTER], *late, *sums], np.int64)
 
 
 def _with(table: NDArray, more: int, value: int) -> NDArray:

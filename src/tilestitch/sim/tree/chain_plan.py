@@ -95,6 +95,7 @@ def joined(run: ChainRun, every: Sequence[Streams], passes: Sequence[Pass]) -> t
         tile=column("tile", 0),
         tiles=np.concatenate([column("tiles", 0)[:count], [one.times for one in passes]]).astype(np.int64),
         buffers=column("buffers", 1),
+        due=column("due", 0),
         source=column("source", NONE, first),
         ratio=column("ratio", 1),
         room=column("room", NONE, first),

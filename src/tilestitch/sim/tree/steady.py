@@ -134,7 +134,8 @@ def _until_it_meets_another(plan: Any, stream: int, streams: Any, steps: int, ne
     first, each = streams.last.done[level, stream], period // size
     most = (streams.opened[stream] - tile - (1 if streams.active[stream] else 0)) // each
     if len(plan.turn) > 1:  # what is needed in a later turn is needed later than that
-        most = min(most, (streams.total - 1 - (tile + plan.buffers[stream]) * size) // period)
+        ahead = max(plan.buffers[stream] * size, plan.due[stream])
+        most = min(most, (streams.total - 1 - tile * size - ahead) // period)
     source, room, even = plan.source[stream], plan.room[stream], plan.even[stream]
     if source >= 0 and plan.tile[source] > period:
         most = min(most, _within(first, tile, each, plan.ratio[stream]))

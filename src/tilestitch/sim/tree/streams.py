@@ -65,6 +65,7 @@ class Plan(NamedTuple):
     tile: np.ndarray  # steps of the units that a tile is of
     tiles: np.ndarray  # how many there are
     buffers: np.ndarray
+    due: np.ndarray  # steps from the first of a tile until it must have ended
     source: np.ndarray  # that fills what is read, or of results the inner ones that make it
     ratio: np.ndarray  # of its tile to that of the stream, or of the stream's to it
     room: np.ndarray  # that empties the memory outside, where nothing fills it
@@ -318,6 +319,7 @@ def plan_of(streams: Streams) -> Plan:
         np.array([one.tile for one in every], np.int64),
         np.array([one.count for one in every], np.int64),
         np.array([one.buffers for one in every], np.int64),
+        np.array([_due(streams, one) for one in every], np.int64),
         table["source"],
         table["ratio"],
         table["room"],
@@ -343,6 +345,24 @@ def plan_of(streams: Streams) -> Plan:
         begins=np.zeros(1, np.int64),
         periods=np.unique([1, *(one.tile for one in every)]).astype(np.int64)[None],
     )
+
+
+def _due(streams: Streams, stream: Stream) -> int:
+    """Steps from the first that a tile is of until it must have ended.
+
+    What is read must be there by then. Results must have left when others come to their place: the units' at the step
+    that makes them, partial sums when the units need them, and those of a memory inside as they have to leave it.
+    """
+    if not stream.is_up:
+        return 0
+    found, crossing = stream.buffers * stream.tile, stream.crossing
+    while crossing > 1 and all(
+        streams.find(stream.operand, one, is_up=False) == NONE for one in (crossing, crossing - 1)
+    ):
+        crossing -= 1
+        inner = streams.every[streams.find(stream.operand, crossing, is_up=True)]
+        found += inner.buffers * inner.tile
+    return found
 
 
 def _ends_of(streams: Streams) -> tuple[np.ndarray, ...]:

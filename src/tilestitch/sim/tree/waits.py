@@ -92,7 +92,7 @@ def may_end(plan: Any, stream: int, done: np.ndarray) -> bool:
 @lending
 def needed_at(plan: Any, stream: int, tile: int) -> int:
     """The step of the units, of all that they do, for which a tile must have ended."""
-    step = (tile + plan.buffers[stream] if plan.up[stream] else tile) * plan.tile[stream]
+    step = tile * plan.tile[stream] + plan.due[stream]
     nest = plan.nest[stream]
     turn = min(step // plan.turn[nest], plan.turns[nest] - 1)
     return plan.begins[plan.first_turn[nest] + turn] + step - turn * plan.turn[nest]
