@@ -45,6 +45,7 @@ MANY = 2**16  # choices whose bounds are made together, once some mapping is kno
 SEVERAL = 2**8  # choices whose closer bounds are made first; of more, loose bounds of cycles are asked before
 
 FIRST = 16  # choices whose tables, or bounds of all operands together, are made at first
+ROUND, GROWTH = 2**11, 8  # labels of a choice in the first round, and how much more in every later one
 DIVE = 2**13  # labels for some mapping that is good, where what is left counts a few times
 
 _Whole = NDArray[np.int64]
@@ -118,7 +119,8 @@ class _InTime:
         self._doubt_fj = cuts + 2
         self._best, self._best_fj = inf, inf  # of those that were found; in femtojoules
         self._found: dict[int, tuple[float, float]] = {}  # choices with the value and the energy of what was found
-        self._used, self._opened = 0, 0
+        self._used = 0
+        self._opened: set[int] = set()
         self._left = inf  # below what nothing comes that was not looked at
 
     def best(self, most_labels: int) -> SpatialSearch:
@@ -177,10 +179,25 @@ class _InTime:
         if len(block) == 0:
             return
         least = _values(self._task, self._objective, close, self._opener.least_cycles(block))
-        order = np.lexsort((self._ranks[block], least))
+        most = 0
+        while len(block) > 0 and most < most_labels and self._used <= most_labels:
+            most = min(most_labels, max(ROUND, GROWTH * most))
+            order = np.lexsort((self._ranks[block], least))
+            block, least, close = block[order], least[order], close[order]
+            left = self._search_round(block, least, close, (most, most_labels))
+            where = np.flatnonzero(left < inf)
+            block, least, close = block[where], left[where], close[where]
+        self._left = min([self._left, *least.tolist()])
+
+    def _search_round(self, block: _Whole, least: _Values, close: _Whole, most: tuple[int, int]) -> _Values:
+        """Search some choices, each with few labels: below what nothing comes that is left of each, or infinity.
+
+        `most` are labels of a choice and of all. What is found of a late choice leaves little of the early ones.
+        """
+        left = np.full(len(block), inf)
         start, size = 0, FIRST
-        while start < len(order):
-            some = order[start : start + size]
+        while start < len(block):
+            some = np.arange(start, min(start + size, len(block)))
             some = some[[self._may_be_best(float(least[at]), int(close[at])) for at in some]]
             start, size = start + size, 4 * size
             for part in self._opener.blocks(block[some]):
@@ -188,10 +205,10 @@ class _InTime:
                 for at in some[part].tolist():
                     if not self._may_be_best(float(least[at]), int(close[at])):
                         continue
-                    if self._used > most_labels:
-                        self._left = min(self._left, float(least[at]))
-                        continue
-                    self._search(int(block[at]), most_labels)
+                    left[at] = least[at]
+                    if self._used <= most[1]:
+                        left[at] = max(left[at], self._search(int(block[at]), most[0]))
+        return left
 
     def _may_be_best(self, least: float, close: int) -> bool:
         """Whether a choice with such bounds of its value and of its energy may be the best, or as good."""
@@ -200,16 +217,20 @@ class _InTime:
         is_open = self._objective is not Objective.LATENCY or least < self._best
         return is_open or close + self._fixed_fj <= self._best_fj + self._doubt_fj
 
-    def _search(self, number: int, most_labels: int) -> None:
-        """Search one choice; the first one quickly before, so that there is something to be held against."""
+    def _search(self, number: int, most_labels: int) -> float:
+        """Search one choice: below what nothing comes that is left of it. The first one quickly before.
+
+        So there is something to be held against.
+        """
         if self._best == inf:
             any(self._finds(number, weight, most) for weight, most in ((4, DIVE), (16, DIVE), (64, FEW_LABELS)))
         ended, count, value, energy = self._opener.best(number, self._aim(1), most_labels)
-        self._used, self._opened = self._used + count, self._opened + (count > 0)
-        if ended == labels.STOPPED:
-            self._left = min(self._left, value / self._unit)
-        elif ended == labels.FOUND:
+        self._used += count
+        if count > 0:
+            self._opened.add(number)
+        if ended == labels.FOUND:
             self._keep(number, value, energy)
+        return value / self._unit if ended == labels.STOPPED else inf
 
     def _finds(self, number: int, weight: int, most_labels: int) -> bool:
         """Whether some mapping of a choice is found quickly."""
@@ -251,7 +272,7 @@ class _InTime:
             bound_pj=self._least_fitting(self._bounds) / FEMTO + bare.tree.mac_pj * bare.nest.macs,
             bound_cycles=self._least_fitting(self._steps),
         )
-        return SpatialSearch(found, len(self._choices), self._opened)
+        return SpatialSearch(found, len(self._choices), len(self._opened))
 
     def _is_as_good(self, value: float, fj: float) -> bool:
         """Whether nothing better was found; of the same latency nothing that costs less."""
