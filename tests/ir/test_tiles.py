@@ -1,6 +1,7 @@
 """Boxes, tiles and transfers against plain enumeration: of indices, of iterations, of addresses."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations, product
 from math import ceil, prod
 
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.graphs import Net, chains
+from tilestitch import api
 from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError
 from tilestitch.ir.boxes import all_operator_boxes, batched, boxes_for_regions, hulls, read_regions
@@ -440,3 +442,17 @@ def test_many_regions_of_an_axis_of_two_dims_are_written_by_what_each_would_be(w
     op = Operator("op", "relu", dims, (), (write,))
     found = boxes_for_regions(op, write, batched(wanted))
     assert found.regions() == [box_for_region(op, write, region) for region in wanted]
+
+
+def test_a_network_works_things_out_once():
+    """For each function and for what else it is given; another network of the same operators does so again."""
+    asked = []
+
+    def named(graph, end):
+        asked.append(end)
+        return graph.name + end
+
+    graph = api.load_graph("resnet18:small")
+    assert [graph.once(named, end) for end in ("a", "b", "a")] == [f"{graph.name}{end}" for end in "aba"]
+    assert replace(graph, name="other").once(named, "a") == "othera"
+    assert asked == ["a", "b", "a"]

@@ -1,5 +1,6 @@
 """The strategy `best`: candidates cost what they cost compiled in full, and no seed is faster than what is found."""
 
+import re
 from dataclasses import replace
 from itertools import islice
 
@@ -15,6 +16,7 @@ from tilestitch.ir.partition import Blocks
 from tilestitch.kernels.runnable import picks_from_itself
 from tilestitch.lower import blocks
 from tilestitch.ops.depthwise import sizes_of
+from tilestitch.pipeline import compile as compile_module
 from tilestitch.pipeline.batches import latency, possible_batches
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.hand_schedule import hand_schedule_of
@@ -257,6 +259,17 @@ def test_no_seed_is_faster_and_the_program_means_the_network(network, effort, mo
     assert done.report.strategy == "best"
     for strategy in seeds_of(effort) if effort is Effort.LOW else seeds_of(Effort.HIGH):
         assert latency(done) <= latency(compiled(network, strategy)), strategy
+
+
+def test_low_effort_begins_without_what_is_slow_by_estimate(monkeypatch):
+    """But always with the first strategy, and from medium effort on with all."""
+    monkeypatch.setattr(compile_module, "FAR", 0.0)  # all that come later are taken to be slow
+    for effort, begun in ((Effort.LOW, seeds_of(Effort.LOW)[:1]), (Effort.MEDIUM, seeds_of(Effort.MEDIUM))):
+        monkeypatch.setitem(search.BUDGETS, effort, Budget(0, 10**9))
+        done = compiled("resnet18", effort=effort)
+        assert done.report is not None
+        (note,) = (one for one in done.report.notes if one.startswith("Searched from"))
+        assert set(re.findall(r"[a-z]+(?:-[a-z]+)*(?= [\d,]+)", note.partition(":")[2])) == set(begun)
 
 
 def test_a_plan_of_fused_blocks_that_is_faster_is_taken(monkeypatch):

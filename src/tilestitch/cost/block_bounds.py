@@ -22,7 +22,8 @@ def least_block_cycles(graph: Graph, blocks: Sequence[FusedBlock], machine: Acce
     bounds = {one.operator: one for one in operator_bounds(graph, machine)}
     total = Fraction(0)
     for block in blocks:
-        operators = [op for op in graph.operators if op.name in set(block.operators) & needed.iterations.keys()]
+        inside = set(block.operators) & needed.iterations.keys()
+        operators = [op for op in graph.operators if op.name in inside]
         if operators:
             cores = Fraction(len(machine.cores), block.cores)
             found = [bounds[op.name] for op in operators if op.name in bounds]

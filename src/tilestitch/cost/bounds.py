@@ -73,7 +73,7 @@ class Limit:
 def limits(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int = 1) -> tuple[Limit, ...]:
     """Every limit that `bounds` takes the largest of, in cycles of one cluster's batch."""
     needed = needs(graph)
-    rows = _operator_bounds(graph, needed, machine)
+    rows = operator_bounds(graph, machine)
     on_matrix, on_vector = ([one for one in rows if one.matrix is matrix] for matrix in (True, False))
     constants, tables, borders = _compulsory(graph, needed, iterations)
     carried = constants + tables + borders * iterations * sharers
@@ -113,7 +113,7 @@ class OperatorBound:
 
 def operator_bounds(graph: Graph, machine: Accelerator) -> tuple[OperatorBound, ...]:
     """What `bounds` counts for each operator that is computed and that an output needs."""
-    return _operator_bounds(graph, needs(graph), machine)
+    return graph.once(_operator_bounds, machine)
 
 
 def compulsory_bytes(graph: Graph, *, iterations: int, sharers: int = 1) -> Mapping[str, int]:
@@ -123,12 +123,13 @@ def compulsory_bytes(graph: Graph, *, iterations: int, sharers: int = 1) -> Mapp
     return {**_constant_bytes(graph, needed, iterations), **found}
 
 
-def _operator_bounds(graph: Graph, needed: Needs, machine: Accelerator) -> tuple[OperatorBound, ...]:
+def _operator_bounds(graph: Graph, machine: Accelerator) -> tuple[OperatorBound, ...]:
     """Each on its class; a depthwise convolution takes as much of it as is left if all are divided as is best.
 
     Those that vector units run can be banded products on matrix units instead, and the other way round. The class that
     has more to do has least where both end together; no more of them than that is counted where they are.
     """
+    needed = needs(graph)
     rows = list(_on_their_classes(graph, needed, machine))
     either = {row.operator: one for row in rows if (one := _either_class(graph, needed, machine, row)) is not None}
     if not either:
@@ -261,7 +262,7 @@ def _lanes_behind_products(core: Core) -> int:
 def _bounds(graph: Graph, needed: Needs, machine: Accelerator, *, iterations: int, sharers: int) -> Bounds:
     macs = operations = 0
     matrix = folds = vector = lanes = Fraction(0)  # at the peak of matrix units, in folds; of vector units beside them
-    for one in _operator_bounds(graph, needed, machine):
+    for one in operator_bounds(graph, machine):
         macs += one.work if is_contraction(graph.by_name[one.operator]) else 0
         if one.matrix:
             matrix += one.peak_cycles

@@ -30,6 +30,10 @@ def needs(graph: Graph) -> Needs:
     loops write), one index stands for them. Of rows that are picked by values, as many count as there are values, but
     no more than there are rows.
     """
+    return graph.once(_needs)
+
+
+def _needs(graph: Graph) -> Needs:
     wanted: dict[str, list[Indices]] = {
         name: [tuple(np.arange(extent) for extent in graph.tensors[name].shape)] for name in graph.outputs
     }

@@ -4,12 +4,13 @@ Tiling, halo, footprint, reuse, multiply-accumulates and splittable dims follow 
 codes them by hand.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import prod
 from operator import le
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from tilestitch.base.html import Record
 from tilestitch.base.shown import Brief, Shown
 from tilestitch.base.units import counted
 from tilestitch.ir.region import Region
+
+_Found = TypeVar("_Found")
+_Given = ParamSpec("_Given")
 
 Attribute = int | float | str | bytes | tuple[int, ...] | tuple[float, ...]
 
@@ -148,11 +152,17 @@ class Operator(Brief):
     @property
     def inputs(self) -> tuple[str, ...]:
         """Tensors read, each once, in the order of first use."""
-        return tuple(dict.fromkeys(access.tensor for access in self.reads))
+        return _tensors_of(self.reads)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(access.tensor for access in self.writes))
+        return _tensors_of(self.writes)
+
+
+def _tensors_of(accesses: Sequence[Access]) -> tuple[str, ...]:
+    if len(accesses) == 1:  # as most operators write
+        return (accesses[0].tensor,)
+    return tuple(dict.fromkeys([access.tensor for access in accesses]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +195,19 @@ class Graph(Shown):
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     constants: Mapping[str, np.ndarray]
+
+    @cached_property
+    def _worked_out(self) -> dict[Hashable, Any]:
+        return {}
+
+    def once(
+        self, work_out: "Callable[Concatenate[Graph, _Given], _Found]", *args: _Given.args, **kwargs: _Given.kwargs
+    ) -> _Found:
+        """What a function makes of the network and of other things, which have to be hashable, worked out once."""
+        key = work_out, args, tuple(kwargs.items())
+        if key not in self._worked_out:
+            self._worked_out[key] = work_out(self, *args, **kwargs)
+        return self._worked_out[key]
 
     @cached_property
     def by_name(self) -> Mapping[str, Operator]:

@@ -74,12 +74,14 @@ def fastest(
     strategy: Strategy,
     candidates: Sequence[int],
     best: Compilation | None = None,
+    *,
+    most_estimated: int | None = None,
 ) -> Compilation:
     """The compilation of the least latency: `best`, or that of a batch per iteration; the first of several.
 
     Left out are batches that their bound rules out. Strategies that hold results on chip plan all others, those in
-    pieces also without any where that may be better, and simulate those whose estimates are near the least. Raises
-    `DoesNotFit` where none fits.
+    pieces also without any where that may be better, and simulate those whose estimates are near the least, none above
+    `most_estimated` cycles. Raises `DoesNotFit` where none fits, or none is simulated.
     """
     misfit: DoesNotFit | None = None
     planned: list[Planned] = []
@@ -110,6 +112,8 @@ def fastest(
                 found = scheduled(request, request.policy(strategy), way, shared)
                 schedule = given(found.schedule)
                 known = Known(schedule.graph, schedule.iterations, tuple(k.operators for k in schedule.kernels))
+                if most_estimated is not None and _estimate(found) > most_estimated:
+                    raise DoesNotFit(f"{networks.name}: a schedule that is slow by estimate is not simulated.")
                 if strategy.levels:
                     found = _explained(found, planned) if whole else found
                     planned.append(Planned(_estimate(found), len(planned), found))

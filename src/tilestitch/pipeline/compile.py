@@ -4,6 +4,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
 import onnx
@@ -15,7 +16,7 @@ from tilestitch.cost.bounds import bounds
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.ir.choices import MAX_BATCH, Stage
+from tilestitch.ir.choices import MAX_BATCH, Effort, Stage
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import ByHand, Groups
 from tilestitch.ir.report import DECIDING_SHARE, CheckRow
@@ -23,7 +24,7 @@ from tilestitch.ir.schedule import Schedule
 from tilestitch.lower.sums import with_sums
 from tilestitch.passes import simplify
 from tilestitch.passes.narrow import as_wide_as
-from tilestitch.pipeline.batches import fastest, iteration_batches, latency, not_slower, possible_batches
+from tilestitch.pipeline.batches import FAR, fastest, iteration_batches, latency, not_slower, possible_batches
 from tilestitch.pipeline.beside import beside_map, expect_comparable
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
@@ -208,8 +209,13 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _searched(request: Request, networks: Networks, strategy: Strategy) -> Compilation:
-    """Every stage that is asked for, with the batch of an iteration searched where that is asked for."""
+def _searched(
+    request: Request, networks: Networks, strategy: Strategy, most_estimated: int | None = None
+) -> Compilation:
+    """Every stage that is asked for, with the batch of an iteration searched where that is asked for.
+
+    Of several batches none is simulated that is estimated to take more than `most_estimated` cycles.
+    """
     if strategy.improves:
         return _improved(request, networks, strategy)
     if strategy.tries:
@@ -223,7 +229,7 @@ def _searched(request: Request, networks: Networks, strategy: Strategy) -> Compi
     nothing_to_compare = last is not Stage.SIMULATE and not strategy.levels
     if only or nothing_to_compare or last in (Stage.LOAD, Stage.SIMPLIFY):
         return compile_batch(request, networks, strategy, candidates[0], last)
-    best = fastest(request, networks, strategy, candidates)
+    best = fastest(request, networks, strategy, candidates, most_estimated=most_estimated)
     if strategy.fallback is not None:
         best = not_slower(request, networks, best, strategy_named(strategy.fallback))
     return best.up_to(last)
@@ -251,14 +257,20 @@ def _fastest_of(request: Request, networks: Networks, strategies: Sequence[Strat
     return best.up_to(last)
 
 
-def _each(request: Request, networks: Networks, strategies: Sequence[Strategy]) -> list[Compilation]:
-    """The compilations by some strategies, simulated; raises `DoesNotFit` where the machine is too small for all."""
+def _each(
+    request: Request, networks: Networks, strategies: Sequence[Strategy], hopeless: float = inf
+) -> list[Compilation]:
+    """The compilations by some strategies, simulated; raises `DoesNotFit` where the machine is too small for all.
+
+    Left out is what is estimated to take longer by the factor `hopeless` than the fastest of those before takes.
+    """
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
     found: list[Compilation] = []
     misfit: DoesNotFit | None = None
     for strategy in strategies:
+        most = int(hopeless * min(map(latency, found))) if found and hopeless < inf else None
         try:
-            found.append(_searched(whole, networks, strategy))
+            found.append(_searched(whole, networks, strategy, most))
         except DoesNotFit as error:
             misfit = error
     if not found:
@@ -276,7 +288,7 @@ def _improved(request: Request, networks: Networks, strategy: Strategy) -> Compi
     seeds: list[Compilation] = []
     misfit: DoesNotFit | None = None
     try:
-        seeds = _each(request, networks, begins)
+        seeds = _each(request, networks, begins, FAR if request.options.effort is Effort.LOW else inf)
     except DoesNotFit as error:
         misfit = error
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))

@@ -56,7 +56,7 @@ class Budget:
 
 
 BUDGETS: Mapping[Effort, Budget] = {
-    Effort.LOW: Budget(25, 2_000_000),
+    Effort.LOW: Budget(25, 1_200_000),
     Effort.MEDIUM: Budget(80, 6_000_000),
     Effort.HIGH: Budget(1_000, 80_000_000),
 }
@@ -244,7 +244,7 @@ def _begun(
     found: list[Evaluated] = []
     fits = False  # whether attention is one kernel in some of them
     for candidate in tried:
-        one = evaluator.evaluate(candidate, _limit(found))
+        one = evaluator.evaluate(candidate, _limit(found), _most_estimated(request, candidate, found))
         found += [one] if one is not None else []
         fits = fits or (one is not None and candidate in whole)
     for candidate in _in_blocks(evaluator, begins, batches, machine) if not fits else ():
@@ -258,6 +258,14 @@ def _begun(
     best = min(found, key=_cycles)
     lines = [Line([one]) for one in found if one.latency_cycles <= FAR * best.latency_cycles]
     return _State(best, lines, set(tried), best.latency_cycles)
+
+
+def _most_estimated(request: Request, candidate: Candidate, found: Sequence[Evaluated]) -> int | None:
+    """With low effort, what a beginning may be estimated to take beside the fastest that is like it; None: anything."""
+    alike = [one for one in found if one.candidate.rewriting == candidate.rewriting]
+    if request.options.effort is not Effort.LOW or not alike:
+        return None
+    return int(FAR * min(alike, key=_cycles).estimated_cycles)
 
 
 def _in_blocks(
