@@ -11,6 +11,7 @@ from tests.helpers.verified import REFERENCES, machine_named, model
 from tilestitch import api
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.cost.block_bounds import least_block_cycles
+from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.choices import Effort, Stage
 from tilestitch.ir.partition import Blocks
 from tilestitch.kernels.runnable import picks_from_itself
@@ -246,6 +247,16 @@ def test_what_a_far_border_leaves_of_a_sub_graph_is_cut_anew():
     assert {tuple(cut.pieces for cut in one.cuts) for one in first} == {(4, 1), (1, 1)}
     assert {tuple(cut.pieces for cut in one.cuts) for one in second} == {(2, 2)}
     assert any(evaluator.evaluate(one) is not None for one in found)
+
+
+@pytest.mark.parametrize("scope", [None, Level.GB])
+def test_pieces_that_results_do_not_have_are_no_candidate(scope):
+    """Neither along an axis that they lack nor more than there are rows, whoever orders the pieces."""
+    evaluator, begin = scene_of("resnet18")
+    (first_cut, *others) = begin.candidate.cuts
+    for changes in ({"axis": 9, "pieces": 2}, {"axis": 0, "pieces": 99}):
+        cuts = (replace(first_cut, scope=scope, **changes), *others)
+        assert evaluator.evaluate(replace(begin.candidate, cuts=cuts)) is None
 
 
 @pytest.mark.parametrize("effort", first(1, (Effort.LOW, Effort.MEDIUM, Effort.HIGH)))

@@ -262,7 +262,8 @@ def _each(
 ) -> list[Compilation]:
     """The compilations by some strategies, simulated; raises `DoesNotFit` where the machine is too small for all.
 
-    Left out is what is estimated to take longer by the factor `hopeless` than the fastest of those before takes.
+    Left out is what is estimated to take longer by the factor `hopeless` than the fastest of those before takes. Only
+    the fastest keeps its program: those of a machine with many cores take gigabytes.
     """
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
     found: list[Compilation] = []
@@ -271,6 +272,8 @@ def _each(
         most = int(hopeless * min(map(latency, found))) if found and hopeless < inf else None
         try:
             found.append(_searched(whole, networks, strategy, most))
+            best = min(found, key=latency)
+            found = [one if one is best else replace(one, program=None) for one in found]
         except DoesNotFit as error:
             misfit = error
     if not found:

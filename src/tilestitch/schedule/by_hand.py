@@ -55,7 +55,7 @@ def hand_order(
     """
     splits = [(group.axis, group.pieces) for group in schedule.groups]
     for group, members in zip(schedule.groups, groups, strict=True):
-        _expect_pieces(graph, schedule, group, members)
+        expect_pieces(graph, schedule, group, members)
     instances = split_into_instances(graph, groups, splits, lean=schedule.lean, known=known)
     if isinstance(schedule.order, str):
         orders = {DEPTH_FIRST: depth_first, BREADTH_FIRST: breadth_first}
@@ -147,7 +147,7 @@ def _needed(graph: Graph, group: HandGroup, where: str) -> set[str]:
     return wanted
 
 
-def _expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, members: Sequence[str]) -> None:
+def expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, members: Sequence[str]) -> None:
     """Refuse pieces that the results of a group do not have."""
     where = f"schedule {printable(schedule.name)}: group {printable(group.name)}"
     inside = set(members)

@@ -180,7 +180,7 @@ def improved(
         begins = tuple(plain_candidate(at_batch(request, networks, PLAIN, batch)) for batch in batches)
     state, notes, interrupted = None, [_seeds_note(seeds)], False
     try:
-        state = _begun(request, evaluator, begins, batches)
+        state = _begun(request, evaluator, begins, batches, budget)
         if state is not None:
             _search(request, evaluator, state, budget, batches)
     except KeyboardInterrupt:
@@ -223,15 +223,21 @@ def _not_slower_than(
 
 
 def _begun(
-    request: Request, evaluator: Evaluator, begins: Sequence[Candidate], batches: Sequence[int]
+    request: Request, evaluator: Evaluator, begins: Sequence[Candidate], batches: Sequence[int], budget: Budget
 ) -> _State | None:
     """The seeds that can be changed, and these at every batch, with attention fused where there is any, also uncut.
+
+    Those that come when the budget of instructions is spent are left out.
 
     Where whole rows of its scores fit in none of them, or blocks are faster, attention runs block by block in others.
     There vector units that have more to do than matrix units leave depthwise convolutions to these. None where none
     runs.
     """
     machine = request.machine
+
+    def is_left() -> bool:
+        return not found or evaluator.instructions < budget.instructions
+
     begins = [with_factors_folded(one, evaluator.graph(one), machine) for one in begins]
     fused: dict[Candidate, None] = {}
     whole: set[Candidate] = set()  # with attention as one kernel
@@ -240,18 +246,23 @@ def _begun(
         own = [with_bands(way, evaluator.graph(way), machine) for way in ways]
         fused.update(dict.fromkeys(own))
         whole.update(replace(way, ring=True) for way in own if ways != [one])
-    tried = list(dict.fromkeys(replace(one, ring=True) for one in (*begins, *fused)))
     found: list[Evaluated] = []
+    tried: list[Candidate] = []
     fits = False  # whether attention is one kernel in some of them
-    for candidate in tried:
+    for candidate in dict.fromkeys(replace(one, ring=True) for one in (*begins, *fused)):
+        if not is_left():
+            break
+        tried.append(candidate)
         one = evaluator.evaluate(candidate, _limit(found), _most_estimated(request, candidate, found))
         found += [one] if one is not None else []
         fits = fits or (one is not None and candidate in whole)
     for candidate in _in_blocks(evaluator, begins, batches, machine) if not fits else ():
+        if not is_left():
+            break
         tried.append(candidate)
         one = evaluator.evaluate(candidate, _limit(found))
         found += [one] if one is not None else []
-    if fits:
+    if fits and is_left():
         tried += _faster_in_blocks(evaluator, found, begins, machine)
     if not found:
         return None

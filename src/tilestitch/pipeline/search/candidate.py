@@ -12,6 +12,7 @@ from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.hand_schedule import group_name, until
+from tilestitch.schedule.by_hand import expect_pieces
 from tilestitch.schedule.orders import breadth_first, depth_first
 from tilestitch.schedule.pieces import with_whole_kernels
 
@@ -96,12 +97,14 @@ class Candidate:
             lean=True,
         )
         if any(cut.scope is not None for cut in self.cuts):
-            schedule = replace(schedule, order=self._items(graph))
+            schedule = replace(schedule, order=self._items(graph, schedule))
         return ByHand(self.kernels, schedule)
 
-    def _items(self, graph: Graph) -> tuple[HandItem, ...]:
+    def _items(self, graph: Graph, schedule: HandSchedule) -> tuple[HandItem, ...]:
         """Every piece in its order, with where its results wait."""
         names = with_whole_kernels(graph, [cut.operators for cut in self.cuts], self.kernels)
+        for group, inside in zip(schedule.groups, names, strict=True):
+            expect_pieces(graph, schedule, group, inside)
         instances = split_into_instances(graph, names, [(cut.axis, cut.pieces) for cut in self.cuts])
         order = depth_first(instances) if self.order == DEPTH_FIRST else breadth_first(instances)
         found = []
