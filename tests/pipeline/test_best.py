@@ -17,8 +17,8 @@ from tilestitch.ir.partition import Blocks
 from tilestitch.kernels.runnable import picks_from_itself
 from tilestitch.lower import blocks
 from tilestitch.ops.depthwise import sizes_of
-from tilestitch.pipeline import compile as compile_module
-from tilestitch.pipeline.batches import latency, possible_batches
+from tilestitch.pipeline import batches
+from tilestitch.pipeline.batches import FAR, latency, possible_batches
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.hand_schedule import hand_schedule_of
 from tilestitch.pipeline.networks import Networks
@@ -272,15 +272,31 @@ def test_no_seed_is_faster_and_the_program_means_the_network(network, effort, mo
         assert latency(done) <= latency(compiled(network, strategy)), strategy
 
 
-def test_low_effort_begins_without_what_is_slow_by_estimate(monkeypatch):
-    """But always with the first strategy, and from medium effort on with all."""
-    monkeypatch.setattr(compile_module, "FAR", 0.0)  # all that come later are taken to be slow
-    for effort, begun in ((Effort.LOW, seeds_of(Effort.LOW)[:1]), (Effort.MEDIUM, seeds_of(Effort.MEDIUM))):
-        monkeypatch.setitem(search.BUDGETS, effort, Budget(0, 10**9))
-        done = compiled("resnet18", effort=effort)
-        assert done.report is not None
-        (note,) = (one for one in done.report.notes if one.startswith("Searched from"))
-        assert set(re.findall(r"[a-z]+(?:-[a-z]+)*(?= [\d,]+)", note.partition(":")[2])) == set(begun)
+def begun_with(done):
+    """The strategies with whose schedules a search began."""
+    (note,) = (one for one in done.report.notes if one.startswith("Searched from"))
+    return set(re.findall(r"[a-z]+(?:-[a-z]+)*(?= [\d,]+)", note.partition(":")[2]))
+
+
+@pytest.mark.parametrize("effort", [Effort.LOW, Effort.MEDIUM])
+@pytest.mark.parametrize(("far", "most"), [(0.0, 1), (1e9, None)])
+def test_the_search_begins_without_what_is_far_slower(far, most, effort, monkeypatch):
+    """What is hopeless beside the first strategy is left out, nothing else."""
+    monkeypatch.setattr(batches, "FAR", far)
+    monkeypatch.setitem(search.BUDGETS, effort, Budget(0, 10**9))
+    tried = sorted(seeds_of(effort), key=lambda name: name not in strategy_named("auto").tries)
+    assert begun_with(compiled("resnet18", effort=effort)) == set(tried[:most])
+
+
+@pytest.mark.parametrize("network", first(2, ("bert-base-128", "mobilenet-v2", "conformer")))
+def test_what_the_search_leaves_out_is_far_slower(network, monkeypatch):
+    """By a bound, from medium effort on: never a schedule that might have been the fastest."""
+    monkeypatch.setitem(search.BUDGETS, Effort.MEDIUM, Budget(0, 10**9))
+    begun = begun_with(compiled(network, effort=Effort.MEDIUM))
+    latencies = {name: latency(compiled(network, name)) for name in seeds_of(Effort.MEDIUM)}
+    left_out = latencies.keys() - begun
+    assert left_out
+    assert min(latencies[name] for name in left_out) > FAR * min(latencies[name] for name in begun)
 
 
 def test_a_plan_of_fused_blocks_that_is_faster_is_taken(monkeypatch):

@@ -1,6 +1,6 @@
 """What no schedule can beat: compute rooflines and compulsory traffic. Source: docs/model.md#bounds."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -292,20 +292,30 @@ def least_cycles(
     constant_loads: int,
     sharers: int = 1,
     through_ddr: Sequence[Sequence[str]] = (),
+    on_chip: Collection[str] = (),
 ) -> int:
     """What no schedule of this compiler takes less than for the samples of `iterations` runs of `graph` on one cluster.
 
     Beyond `bounds`: constants are loaded in every iteration, of which there may be more or fewer with more or fewer
-    samples each, and what one of the kernels `through_ddr` makes for another is written to DDR and read from it.
+    samples each, and what one of the kernels `through_ddr` makes for another is written to DDR and read from it, but
+    for tensors that stay `on_chip`. Kernels may be pieces, with the same operators.
     """
     needed = needs(graph)
     constants, tables, borders = _compulsory(graph, needed, iterations)
-    kernel_of = {name: number for number, kernel in enumerate(through_ddr) for name in kernel}
+    kernels: dict[str, set[int]] = {}
+    for number, kernel in enumerate(through_ddr):
+        for name in kernel:
+            kernels.setdefault(name, set()).add(number)
+
+    def is_passed(name: str, writer: Operator) -> bool:
+        made = kernels.get(writer.name, set())
+        read = [kernels.get(reader.name, set()) for reader in graph.consumers.get(name, ())]
+        return any(made and used and made.isdisjoint(used) for used in read)
+
     passed = sum(
         needed.elements.get(name, 0) * graph.tensors[name].dtype.size_bytes
         for name, writers in graph.producers.items()
-        if name not in graph.outputs
-        and any(kernel_of.get(w.name) != kernel_of.get(r.name) for w in writers for r in graph.consumers.get(name, ()))
+        if name not in graph.outputs and name not in on_chip and any(is_passed(name, writer) for writer in writers)
     )
     carried = constants * constant_loads + tables + (borders + 2 * passed) * sharers * iterations
     limits = _bounds(graph, needed, machine, iterations=iterations, sharers=sharers)

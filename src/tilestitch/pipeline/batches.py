@@ -1,6 +1,6 @@
 """Which batch one iteration of a cluster takes: asked for, by rule, or the fastest of several."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -75,13 +75,13 @@ def fastest(
     candidates: Sequence[int],
     best: Compilation | None = None,
     *,
-    most_estimated: int | None = None,
+    is_hopeless: Callable[[Compilation], bool] | None = None,
 ) -> Compilation:
     """The compilation of the least latency: `best`, or that of a batch per iteration; the first of several.
 
     Left out are batches that their bound rules out. Strategies that hold results on chip plan all others, those in
-    pieces also without any where that may be better, and simulate those whose estimates are near the least, none above
-    `most_estimated` cycles. Raises `DoesNotFit` where none fits, or none is simulated.
+    pieces also without any where that may be better, and simulate those whose estimates are near the least. Planned
+    schedules that are hopeless are left out. Raises `DoesNotFit` where none fits, or none is left.
     """
     misfit: DoesNotFit | None = None
     planned: list[Planned] = []
@@ -112,8 +112,8 @@ def fastest(
                 found = scheduled(request, request.policy(strategy), way, shared)
                 schedule = given(found.schedule)
                 known = Known(schedule.graph, schedule.iterations, tuple(k.operators for k in schedule.kernels))
-                if most_estimated is not None and _estimate(found) > most_estimated:
-                    raise DoesNotFit(f"{networks.name}: a schedule that is slow by estimate is not simulated.")
+                if is_hopeless is not None and is_hopeless(found):
+                    raise DoesNotFit(f"{networks.name}: a schedule that is slower than another one is not simulated.")
                 if strategy.levels:
                     found = _explained(found, planned) if whole else found
                     planned.append(Planned(_estimate(found), len(planned), found))
@@ -180,6 +180,26 @@ def not_slower(request: Request, networks: Networks, best: Compilation, other: S
 
 def latency(done: Compilation) -> int:
     return given(done.trace).latency_cycles
+
+
+def is_far_by_estimate(_: Request, best: Compilation, done: Compilation) -> bool:
+    """Whether a planned schedule is estimated to be far slower than the best so far, as simulated and as estimated."""
+    return _estimate(done) > FAR * max(latency(best), _estimate(best))
+
+
+def is_far_by_bound(request: Request, best: Compilation, done: Compilation) -> bool:
+    """Whether no program of a planned schedule comes near the best so far: what has no home on chip passes DDR."""
+    schedule = given(done.schedule)
+    least = least_cycles(
+        schedule.graph,
+        request.machine,
+        iterations=schedule.iterations,
+        constant_loads=1,
+        sharers=1 if request.machine.private_ddr else request.clusters,
+        through_ddr=[kernel.operators for kernel in schedule.kernels],
+        on_chip={home.tensor for home in schedule.homes},
+    )
+    return least > FAR * latency(best)
 
 
 def _estimate(done: Compilation) -> int:

@@ -1,10 +1,10 @@
 """From a network and a machine to a report: the stages, the search of the batch, and the checks."""
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from math import inf
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import onnx
@@ -24,7 +24,15 @@ from tilestitch.ir.schedule import Schedule
 from tilestitch.lower.sums import with_sums
 from tilestitch.passes import simplify
 from tilestitch.passes.narrow import as_wide_as
-from tilestitch.pipeline.batches import FAR, fastest, iteration_batches, latency, not_slower, possible_batches
+from tilestitch.pipeline.batches import (
+    fastest,
+    is_far_by_bound,
+    is_far_by_estimate,
+    iteration_batches,
+    latency,
+    not_slower,
+    possible_batches,
+)
 from tilestitch.pipeline.beside import beside_map, expect_comparable
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
@@ -210,11 +218,14 @@ def _uncollected() -> Iterator[None]:
 
 
 def _searched(
-    request: Request, networks: Networks, strategy: Strategy, most_estimated: int | None = None
+    request: Request,
+    networks: Networks,
+    strategy: Strategy,
+    is_hopeless: Callable[[Compilation], bool] | None = None,
 ) -> Compilation:
     """Every stage that is asked for, with the batch of an iteration searched where that is asked for.
 
-    Of several batches none is simulated that is estimated to take more than `most_estimated` cycles.
+    Of several batches those are not simulated whose planned schedules are hopeless.
     """
     if strategy.improves:
         return _improved(request, networks, strategy)
@@ -225,11 +236,11 @@ def _searched(
     if static is None and (request.clusters > 1 or min(candidates) < request.share):
         _expect_divisible(request, networks)
     last = request.options.stop_after
-    only = len(candidates) == 1 and strategy.fallback is None and not strategy.cuts
+    only = len(candidates) == 1 and strategy.fallback is None and not strategy.cuts and is_hopeless is None
     nothing_to_compare = last is not Stage.SIMULATE and not strategy.levels
     if only or nothing_to_compare or last in (Stage.LOAD, Stage.SIMPLIFY):
         return compile_batch(request, networks, strategy, candidates[0], last)
-    best = fastest(request, networks, strategy, candidates, most_estimated=most_estimated)
+    best = fastest(request, networks, strategy, candidates, is_hopeless=is_hopeless)
     if strategy.fallback is not None:
         best = not_slower(request, networks, best, strategy_named(strategy.fallback))
     return best.up_to(last)
@@ -258,28 +269,33 @@ def _fastest_of(request: Request, networks: Networks, strategies: Sequence[Strat
 
 
 def _each(
-    request: Request, networks: Networks, strategies: Sequence[Strategy], hopeless: float = inf
+    request: Request,
+    networks: Networks,
+    strategies: Sequence[Strategy],
+    is_far: Callable[[Request, Compilation, Compilation], bool] | None = None,
 ) -> list[Compilation]:
     """The compilations by some strategies, simulated; raises `DoesNotFit` where the machine is too small for all.
 
-    Left out is what is estimated to take longer by the factor `hopeless` than the fastest of those before takes. Only
-    the fastest keeps its program: those of a machine with many cores take gigabytes.
+    Left out are planned schedules that are far slower than the fastest of those before, as `is_far` says of the two;
+    the strategies of `auto` come first. Only the fastest keeps its program: with many cores one takes gigabytes.
     """
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
-    found: list[Compilation] = []
+    first = strategy_named("auto").tries
+    found: dict[str, Compilation] = {}
     misfit: DoesNotFit | None = None
-    for strategy in strategies:
-        most = int(hopeless * min(map(latency, found))) if found and hopeless < inf else None
+    for strategy in sorted(strategies, key=lambda one: one.name not in first):
+        best = min((found[one.name] for one in strategies if one.name in found), key=latency, default=None)
+        found = {name: one if one is best else replace(one, program=None) for name, one in found.items()}
+
+        is_hopeless = None if is_far is None or best is None else partial(is_far, whole, best)
         try:
-            found.append(_searched(whole, networks, strategy, most))
-            best = min(found, key=latency)
-            found = [one if one is best else replace(one, program=None) for one in found]
+            found[strategy.name] = _searched(whole, networks, strategy, is_hopeless)
         except DoesNotFit as error:
             misfit = error
     if not found:
         assert misfit is not None
         raise misfit
-    return found
+    return [found[strategy.name] for strategy in strategies if strategy.name in found]
 
 
 def _improved(request: Request, networks: Networks, strategy: Strategy) -> Compilation:
@@ -288,10 +304,11 @@ def _improved(request: Request, networks: Networks, strategy: Strategy) -> Compi
     begins = [strategy_named(name) for name in seeds_of(request.options.effort)]
     if last in (Stage.LOAD, Stage.SIMPLIFY):
         return _searched(request, networks, begins[0])
+    is_far = is_far_by_estimate if request.options.effort is Effort.LOW else is_far_by_bound
     seeds: list[Compilation] = []
     misfit: DoesNotFit | None = None
     try:
-        seeds = _each(request, networks, begins, FAR if request.options.effort is Effort.LOW else inf)
+        seeds = _each(request, networks, begins, is_far)
     except DoesNotFit as error:
         misfit = error
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
