@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from itertools import islice
+from random import Random
 
 import pytest
 
@@ -77,6 +78,25 @@ def test_a_candidate_takes_the_cycles_of_its_full_compilation(network):
     assert len({one.latency_cycles for one in found}) > 1
     for one in found:
         assert latency(evaluator.compiled(one.candidate, alone=True)) == one.latency_cycles, one.candidate
+
+
+@pytest.mark.parametrize("walk", first(1, range(12)))
+def test_any_moves_one_after_another_come_to_a_candidate_or_to_none(walk):
+    """Also those that make it slower, as a longer search may take them; and what runs takes its full compilation."""
+    rng = Random(f"moves {walk}")
+    network, strategy = rng.choice(NETWORKS), rng.choice(("graphturbo", "astitch", "stay-in-lb"))
+    evaluator, scene = scene_of(network, strategy, batch=rng.choice((2, 4)))
+    ran = 0
+    for _ in range(12):
+        moves = list(islice(MOVES[rng.choice(list(MOVES))](scene), 20))
+        one = evaluator.evaluate(rng.choice(moves)) if moves else None
+        if one is not None:
+            ran += 1
+            if rng.random() < 0.3:
+                assert latency(evaluator.compiled(one.candidate, alone=True)) == one.latency_cycles, one.candidate
+            graph = evaluator.graph(one.candidate)
+            scene = replace(scene, candidate=one.candidate, graph=graph, lost_cycles=one.lost_cycles)
+    assert ran
 
 
 def test_kernels_whose_sums_lie_elsewhere_are_not_lowered_again(monkeypatch):
