@@ -62,6 +62,8 @@ def corners(regions: Sequence[Region]) -> tuple[np.ndarray, np.ndarray]:
 class Uses(NamedTuple):
     """Uses of buffers: the latest instruction of one engine that touched one region of a buffer in one way.
 
+    There are tens of millions with a thousand cores: numbers of 32 bits.
+
     The reads of a buffer are a list, and its writes are one: two ways of each buffer, by number. Where they are many,
     such as the stores of a thousand cores to one tensor, they also lie in the cells of a grid whose pitch is the
     extents of one region, each cell a list of a table that all buffers share; what covers many cells is in a list of
@@ -370,12 +372,12 @@ def no_uses(text: Text) -> Uses:
     while lists < operands:
         lists *= 2
     return Uses(
-        np.empty(operands, np.int64),
-        np.empty(operands, np.int64),
-        np.empty(operands, np.int64),
-        np.empty(operands, np.int64),
-        np.empty(operands, np.int64),
-        np.empty(operands, np.int64),
+        np.empty(operands, np.int32),
+        np.empty(operands, np.int32),
+        np.empty(operands, np.int32),
+        np.empty(operands, np.int32),
+        np.empty(operands, np.int32),
+        np.empty(operands, np.int32),
         np.full(2 * buffers, -2, np.int64),
         np.full(2 * buffers, -1, np.int64),
         np.full(2 * buffers, -1, np.int64),
@@ -404,9 +406,9 @@ def find_waits(text: Text) -> Waits:
     owners, owned = np.empty((2 * buffers, 3), np.int64), np.zeros(text.spaces, np.int64)
     displaced = np.empty(buffers, np.int64)
     lasts = _Lasts(
-        np.empty(len(text.buffer), np.int64),
-        np.empty(len(text.buffer), np.int64),
-        np.empty(len(text.buffer), np.int64),
+        np.empty(len(text.buffer), np.int32),
+        np.empty(len(text.buffer), np.int32),
+        np.empty(len(text.buffer), np.int32),
         np.full(buffers, -1, np.int64),
         np.full(buffers, -2, np.int64),
     )

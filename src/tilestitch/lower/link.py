@@ -191,7 +191,9 @@ class Linker:
     @property
     def operands(self) -> np.ndarray:
         """Buffer, region and mode of every operand."""
-        return _joined(self._operands).reshape(-1, 3)
+        if len(self._operands) != 1:  # kept joined: there may be tens of millions
+            self._operands = [_joined(self._operands).reshape(-1, 3)]
+        return self._operands[0]
 
     @property
     def buffer_count(self) -> int:
