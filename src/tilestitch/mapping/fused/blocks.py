@@ -47,6 +47,18 @@ class Rows:
     def __len__(self) -> int:
         return len(self.spent)
 
+    @classmethod
+    def of(cls, parts: Sequence["Rows"]) -> "Rows":
+        """All of some, one after another."""
+        return Rows(
+            np.concatenate([one.placed for one in parts]),
+            np.concatenate([one.partial for one in parts]),
+            np.concatenate([one.spent for one in parts]),
+            np.concatenate([one.taken for one in parts]),
+            np.concatenate([one.label for one in parts]),
+            np.concatenate([one.cycles for one in parts]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Came:
