@@ -11,6 +11,7 @@ from tilestitch.cost.needs import Needs, needs
 from tilestitch.hardware.accelerator import Accelerator, Core, MatrixUnit
 from tilestitch.hardware.units import matrix_rate, vector_lanes
 from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.per_graph import once_per_graph
 from tilestitch.ir.region import Region
 from tilestitch.ops import is_contraction, is_elementwise
 from tilestitch.ops.contraction import product_shape
@@ -111,11 +112,6 @@ class OperatorBound:
     least_cycles: Fraction  # in the best folds
 
 
-def operator_bounds(graph: Graph, machine: Accelerator) -> tuple[OperatorBound, ...]:
-    """What `bounds` counts for each operator that is computed and that an output needs."""
-    return graph.once(_operator_bounds, machine)
-
-
 def compulsory_bytes(graph: Graph, *, iterations: int, sharers: int = 1) -> Mapping[str, int]:
     """What `bounds` lets one DDR carry at least, by tensor."""
     needed = needs(graph)
@@ -123,8 +119,11 @@ def compulsory_bytes(graph: Graph, *, iterations: int, sharers: int = 1) -> Mapp
     return {**_constant_bytes(graph, needed, iterations), **found}
 
 
-def _operator_bounds(graph: Graph, machine: Accelerator) -> tuple[OperatorBound, ...]:
-    """Each on its class; a depthwise convolution takes as much of it as is left if all are divided as is best.
+@once_per_graph
+def operator_bounds(graph: Graph, machine: Accelerator) -> tuple[OperatorBound, ...]:
+    """What `bounds` counts for each operator that is computed and that an output needs.
+
+    Each on its class; a depthwise convolution takes as much of it as is left if all are divided as is best.
 
     Those that vector units run can be banded products on matrix units instead, and the other way round. The class that
     has more to do has least where both end together; no more of them than that is counted where they are.

@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.ir.graph import Access, Axis, DimKind, Graph, Operator
+from tilestitch.ir.per_graph import once_per_graph
 from tilestitch.ir.region import Region
 
 MOST_SETS = 16  # of a tensor that are looked at
@@ -22,6 +23,7 @@ class Needs:
     iterations: Mapping[str, Region]  # as many as are needed, from 0 on; absent where none are
 
 
+@once_per_graph
 def needs(graph: Graph) -> Needs:
     """What is certainly needed of a graph without views.
 
@@ -30,10 +32,6 @@ def needs(graph: Graph) -> Needs:
     loops write), one index stands for them. Of rows that are picked by values, as many count as there are values, but
     no more than there are rows.
     """
-    return graph.once(_needs)
-
-
-def _needs(graph: Graph) -> Needs:
     wanted: dict[str, list[Indices]] = {
         name: [tuple(np.arange(extent) for extent in graph.tensors[name].shape)] for name in graph.outputs
     }

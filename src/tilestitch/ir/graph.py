@@ -4,13 +4,12 @@ Tiling, halo, footprint, reuse, multiply-accumulates and splittable dims follow 
 codes them by hand.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import prod
 from operator import le
-from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from tilestitch.base.html import Record
 from tilestitch.base.shown import Brief, Shown
 from tilestitch.base.units import counted
 from tilestitch.ir.region import Region
-
-_Found = TypeVar("_Found")
-_Given = ParamSpec("_Given")
 
 Attribute = int | float | str | bytes | tuple[int, ...] | tuple[float, ...]
 
@@ -195,19 +191,6 @@ class Graph(Shown):
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     constants: Mapping[str, np.ndarray]
-
-    @cached_property
-    def _worked_out(self) -> dict[Hashable, Any]:
-        return {}
-
-    def once(
-        self, work_out: "Callable[Concatenate[Graph, _Given], _Found]", *args: _Given.args, **kwargs: _Given.kwargs
-    ) -> _Found:
-        """What a function makes of the network and of other things, which have to be hashable, worked out once."""
-        key = work_out, args, tuple(kwargs.items())
-        if key not in self._worked_out:
-            self._worked_out[key] = work_out(self, *args, **kwargs)
-        return self._worked_out[key]
 
     @cached_property
     def by_name(self) -> Mapping[str, Operator]:
