@@ -5,7 +5,7 @@ import pytest
 
 from tests.helpers.graphs import Net
 from tests.helpers.kernel_runs import EXACT, error, product, resolved, run, toy, with_rates
-from tilestitch.cost.bounds import Bounds, bounds
+from tilestitch.cost.bounds import Bounds, bounds, least_cycles
 from tilestitch.ir.graph import Graph
 
 # Machines on which one thing after another is what a kernel waits for: arithmetic, a memory, the link, a set-up.
@@ -79,6 +79,24 @@ def test_bounds_of_a_product_by_hand():
     shared = bounds(product(10, 17, 9), toy(2), iterations=5, sharers=3)
     assert (shared.compulsory_bytes, shared.traffic_cycles) == (often.compulsory_bytes, 1014)
     assert (once.latency_cycles, once.binding) == (104, "memory")
+
+
+@pytest.mark.quick
+def test_what_kernels_pass_on_through_ddr_counts_once_each_way():
+    """Where no kernel has both operators, though they may run in pieces, and the tensor does not stay on chip."""
+    net = Net()
+    graph = resolved(net.graph(net.op("Exp", net.op("Sigmoid", net.input(64, 1024)))))
+    maker, reader = (op.name for op in graph.operators)
+    made = graph.operators[0].outputs[0]
+
+    def cycles(*kernels, on_chip=()):
+        kept = {"through_ddr": kernels, "on_chip": on_chip}
+        return least_cycles(graph, toy(2), iterations=1, constant_loads=1, **kept)
+
+    ends = cycles()
+    assert cycles([maker], [reader]) == cycles([maker], [reader], [reader]) == 2 * ends
+    assert cycles([maker, reader], [maker, reader], [maker]) == ends
+    assert cycles([maker], [reader], on_chip=(made,)) == ends
 
 
 @pytest.mark.quick

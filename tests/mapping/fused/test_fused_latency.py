@@ -12,6 +12,7 @@ from tilestitch.base.errors import DoesNotFit
 from tilestitch.commands.map.fused_run import FuseOptions, map_fused
 from tilestitch.commands.simulate.fused_layers import chain_run
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.fused import fold
 from tilestitch.mapping.fused.chain import Chain, Link
 from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.price import fused_price
@@ -54,6 +55,23 @@ def check_block(name, cases, operators, most_loops):
         chain = timed_chain(random_chain(seed, operators, most_loops), seed)
         fused += check_chain(chain, seed.choice(list(Sums)))
     assert fused > cases / 8, fused
+
+
+def test_ways_that_are_joined_in_parts_are_those_joined_at_once(monkeypatch):
+    """The same mapping, to the last cut, however many ways are looked at together."""
+    seed, together = random.Random("joined in parts"), 0
+    for _ in range(6):
+        chain = timed_chain(random_chain(seed, 3, 2), seed)
+        sums, found = seed.choice(list(Sums)), []
+        for pairs in (1, 5, 2**16):
+            monkeypatch.setattr(fold, "PAIRS", pairs)
+            try:
+                found.append(best_chain(chain, sums, objective=Objective.EDP))
+            except DoesNotFit:
+                found.append(None)
+        assert found[0] == found[1] == found[2]
+        together += found[0] is not None and len(found[0].groups) < len(chain.operators)
+    assert together
 
 
 def saturated(width):

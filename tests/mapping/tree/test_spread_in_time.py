@@ -77,8 +77,13 @@ def test_both_searches_in_time_agree_on_every_choice(kind):
     check_choices(f"choices in time {kind}", 16, kind == "networks")
 
 
-def test_both_searches_of_all_choices_give_the_same_mapping(monkeypatch):
-    """And the same bounds and proof, where one prices labels as they come and the other makes tables of each choice."""
+@pytest.mark.parametrize("labels", [1, timed_spread.ROUND])
+def test_both_searches_of_all_choices_give_the_same_mapping(labels, monkeypatch):
+    """And the same bounds and proof, where one prices labels as they come and the other makes tables of each choice.
+
+    Also where no choice is settled in the first round of few labels.
+    """
+    monkeypatch.setattr(timed_spread, "ROUND", labels)
     monkeypatch.setattr(timed_spread, "SEVERAL", 1)  # as with very many choices
     for bare, sums, seed in timed_cases("same in time", 10):
         objective = seed.choice(TIMED)

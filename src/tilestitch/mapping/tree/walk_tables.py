@@ -56,7 +56,7 @@ class WalkCuts(NamedTuple):
     begin: np.ndarray  # what is known of the time of one iteration with its results, as `table_walk` has it
     from_units: int  # whether partial sums come from there
     input: np.ndarray  # by cut: the input for which the units stop there, or -1
-    result: np.ndarray  # by cut and tile: 1 where results leave a memory, 2 where they go through it, else 0
+    result: np.ndarray  # by cut and tile: of results RESULT or THROUGH, else ELSE, as a pace has it
 
 
 @dataclass(frozen=True, slots=True)
