@@ -14,6 +14,7 @@ from tests.helpers.zigzag_trees import placed as zigzag_placed
 from tilestitch.base.errors import InputError
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.certificate import OPENED
+from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.free_front import front_of_choices
 from tilestitch.mapping.tree.front_certificate import (
@@ -117,6 +118,23 @@ def check_free_block(name, cases):
                     check_free_front(less, bare, space, sums)
                 refused += 1
     return refused
+
+
+def test_a_proof_is_accepted_where_a_loop_leaves_alone_what_changes_at_a_place():
+    assert check_block("stress 45", 10) >= 10
+
+
+def test_an_even_memory_does_not_change_further_out_than_one_outside_it():
+    """buffer0 holds I and O, buffer1 W and I: cheapest would be to change W in buffer1 inside the place of buffer0."""
+    check_free_block("stress free 11", 1)
+    bare, sums = spread_problem(random.Random("stress free 11"))
+    placed = next(one for one in all_placements(bare, "filling") if one.steps == (4, 1, 2))
+    proof = front_certificate_of([placed], pareto_front([placed], sums, 10**6).points)
+    assert [one.energy_fj for one in proof.points] == [327_750]
+    mapping = TreeMapping(((0, 4), (2, 2)), ((0, 0, 2), (0, 0, 0, 2), (1, 2)))
+    cheaper = changed(proof, 0, energy_fj=320_500, mapping=mapping)
+    with pytest.raises(InputError, match=f"{WRONG}its chain does not store evenly in buffer1"):
+        check_front(cheaper, [placed], sums)
 
 
 def test_fronts_over_all_choices_are_accepted_and_not_without_a_point():

@@ -48,6 +48,7 @@ class Problem(NamedTuple):
     is_restricted: bool  # whether any of the following forbids anything
     free: np.ndarray  # by cut and axis of the lattice: whether it may be stepped along while the cut is the next one
     place: np.ndarray  # by cut: the chain whose only cut is the place of its memory, or -1
+    follows: np.ndarray  # by cut and chain: whether the cut comes only after this chain, which is a place
     alone: np.ndarray  # by operand and axis: whether the loop leaves the operand alone
     allowed: np.ndarray  # by point: whether an order that is given comes to it
 
@@ -213,8 +214,9 @@ def place_cut(problem: Problem, placed: np.ndarray, operand: int, partial: int, 
     cut = problem.first[operand] + placed[operand]
     if cut >= problem.first[operand + 1]:
         return NEVER
-    if problem.place[cut] >= 0 and placed[problem.place[cut]] == 0:
-        return NEVER
+    for chain in range(problem.write + 1, len(placed)):
+        if problem.follows[cut, chain] and placed[chain] == 0:
+            return NEVER
     side = partial if operand == problem.write else 0
     component = int(problem.shared[cut])
     placed[operand] += 1

@@ -51,6 +51,7 @@ def problem_of(tables: Tables) -> labels.Problem:
             [[cut.after_loops is None or loop in cut.after_loops for loop in loops] for cut in cuts], np.bool_
         ),
         place=np.array([_place_of(tables, cut, len(counts)) for cut in cuts], np.int64),
+        follows=np.array([[_follows(tables, cut, one[0]) for one in operands] for cut in cuts], np.bool_),
         alone=np.array([[not _moves(tables, one[0], loop) for loop in loops] for one in operands], np.bool_),
         allowed=tables.allowed,
     )
@@ -62,6 +63,18 @@ def _place_of(tables: Tables, cut: Cut, chains: int) -> int:
     if cut.memory not in places or cut.crossing is None:
         return -1
     return chains - len(places) + places.index(cut.memory)
+
+
+def _follows(tables: Tables, cut: Cut, other: Cut) -> bool:
+    """Whether a cut comes only after a place: of its memory, or of a memory inside it that holds the same operand."""
+    memories = tables.placed.tree.memories
+    if other.place_of is None:
+        return False
+    if cut.place_of is None:
+        return cut.crossing is not None and cut.memory == other.place_of
+    inner, outer = memories[other.place_of], memories[cut.place_of]
+    chains = (tables.placed.chain(number) for number in range(len(tables.placed.operands)))
+    return any(inner in chain and outer in chain[chain.index(inner) + 1 : -1] for chain in chains)
 
 
 def _moves(tables: Tables, cut: Cut, loop: int) -> bool:

@@ -153,6 +153,15 @@ def _is_free(cuts: WalkCuts, placed: np.ndarray, tile: int, prime: int) -> bool:
 
 
 @lending
+def _is_its_turn(cuts: WalkCuts, placed: np.ndarray, cut: int) -> bool:
+    """Whether all places that a cut waits for are behind."""
+    waits = 0
+    for operand in range(len(placed)):
+        waits += cuts.waits[cut, operand] and placed[operand] == 0
+    return waits == 0
+
+
+@lending
 def _is_wanted(cuts: WalkCuts, memory: int, placed: np.ndarray) -> bool:
     """Whether an operand has yet to place its cut in a shared memory."""
     for operand in range(len(placed)):
@@ -340,7 +349,7 @@ def walked(cuts: WalkCuts, least: Least, target: Target, most: int) -> tuple[int
                 side = partial if move == cuts.write else 0
                 if cut == cuts.first[move + 1] or not cuts.possible[cut, side, here]:
                     continue
-                if cuts.place[cut] >= 0 and placed[cuts.place[cut]] == 0:
+                if not _is_its_turn(cuts, placed, cut):
                     continue
                 placed[move] += 1
                 memory = int(cuts.shared[cut])

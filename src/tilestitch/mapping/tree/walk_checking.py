@@ -109,16 +109,7 @@ def check_walked_chain(claim: Claim, said: Bound, mapping: TreeMapping, tables: 
             raise claim.wrong("its mapping has a row of windows where none slide")
     crossings = placed_crossings(placed, mapping)
     _check_rows(claim, mapping, placed, crossings)
-    for memory in tables.places:
-        name = placed.tree.memories[memory].name
-        ends = {
-            mapping.cuts[operand.number][level]
-            for operand in tables.checked.operands
-            for level, one in enumerate(operand.memories[:-1])
-            if one.name == name
-        }
-        if len(ends) > 1:
-            raise claim.wrong(f"its chain does not store evenly in {name}")
+    _check_even_storage(claim, mapping, tables, crossings)
     _check_rooms(claim, mapping, tables, crossings)
     cycles = 0 if claim.objective is Objective.ENERGY else latency_cycles(placed, mapping)
     claim.expect_value(said, chain_fj(placed, mapping), cycles)
@@ -134,6 +125,35 @@ def _check_rows(claim: Claim, mapping: TreeMapping, placed: PlacedNest, crossing
         row = mapping.loops[one.place : after.place]
         if any(number != loop for number, _ in row):
             raise claim.wrong("its mapping has a row of windows over another loop than that along which they slide")
+
+
+def _check_even_storage(
+    claim: Claim, mapping: TreeMapping, tables: WalkTables, crossings: list[PlacedCrossing]
+) -> None:
+    """Every memory that stores evenly has one place for all its operands, no further in than those inside it.
+
+    A place may be anywhere between two loops that move an operand: other loops leave what is stored alone.
+    """
+    memories = tables.checked.placed.tree.memories
+    places: dict[int, int] = {}
+    for memory in tables.places:
+        cuts = [
+            one
+            for one in crossings
+            if one.part is not Part.FIRST
+            and one.crossing
+            and one.operand.memories[one.crossing - 1] is memories[memory]
+        ]
+        inside = {memories.index(held) for one in cuts for held in one.operand.memories[: one.crossing - 1]}
+        inner = max((places[one] for one in inside & places.keys()), default=0)
+        for one in cuts:
+            place = one.place
+            while place and mapping.loops[place - 1][0] in one.operand.leaves_alone:
+                place -= 1
+            inner = max(inner, place)
+        if any(inner > one.place for one in cuts):
+            raise claim.wrong(f"its chain does not store evenly in {memories[memory].name}")
+        places[memory] = inner
 
 
 def _check_rooms(claim: Claim, mapping: TreeMapping, tables: WalkTables, crossings: list[PlacedCrossing]) -> None:

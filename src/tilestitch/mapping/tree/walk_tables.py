@@ -46,6 +46,7 @@ class WalkCuts(NamedTuple):
     loop: np.ndarray  # by prime: its loop
     row: np.ndarray  # by cut: the one loop that comes before it, where it ends a row of windows, or -1
     place: np.ndarray  # by cut: the operand whose only cut is the place of its memory, or -1
+    waits: np.ndarray  # by cut and operand: whether it comes behind this place, of its memory or of one inside
     moves: np.ndarray  # by operand and loop: whether the loop moves it
     allowed: np.ndarray  # by tile: whether an order of loops comes there
     left: np.ndarray  # by tile: how many there are
@@ -140,6 +141,7 @@ def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
     adding = _adding([*served, start])
     single, added_up = _split(served, adding, none, count)
     chains = [len(one) for one in own] + [1] * none
+    places_of_rows = _with(np.array([_place_of(row, places, len(own)) for row in rows], np.int64), none, -1)
     cuts = WalkCuts(
         price=_with(np.stack(prices), none, 0),
         possible=_with(possible, none, True),
@@ -152,7 +154,8 @@ def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
         up=_up(plain.down),
         loop=np.array(_prime_loops(checked.divisors), np.int64),
         row=_with(np.array([row.row for row in rows], np.int64), none, -1),
-        place=_with(np.array([_place_of(row, places, len(own)) for row in rows], np.int64), none, -1),
+        place=places_of_rows,
+        waits=_waits(checked.operands, places, places_of_rows),
         moves=np.array([[loop in one for loop in loops] for one in [*moving, *([()] * none)]], np.bool_),
         allowed=order_reaches(placed, tiles),
         left=left,
@@ -272,6 +275,19 @@ def _place_of(row: _Row, places: tuple[int, ...], operands: int) -> int:
         return -1
     memory = row.operand.placed.tree.memories.index(row.operand.memories[row.crossing - 1])
     return operands + places.index(memory) if memory in places else -1
+
+
+def _waits(operands: tuple[OperandOnTree, ...], places: tuple[int, ...], place_of: _Whole) -> NDArray[np.bool_]:
+    """Cuts wait for the place of their memory, and places for those of memories inside with an operand in common."""
+    found = np.zeros((len(place_of), len(operands) + len(places)), np.bool_)
+    here = np.flatnonzero(place_of >= 0)
+    found[here, place_of[here]] = True
+    for operand in operands:
+        memories = operand.placed.tree.memories
+        held = [places.index(at) for at in map(memories.index, operand.memories[:-1]) if at in places]
+        for number, place in enumerate(held):
+            found[len(place_of) - len(places) + place, [len(operands) + one for one in held[:number]]] = True
+    return found
 
 
 def _up(down: _Whole) -> _Whole:
