@@ -22,10 +22,12 @@ _MOST_CLOSE = 4096
 
 
 class Least(NamedTuple):
-    """Of each cut and the later ones of its operand the least from a tile on: [cut, whether sums arrive, tile]."""
+    """Of each cut and the later ones of its operand the least from a tile on: [cut, whether sums arrive, tile, *]."""
 
-    price: np.ndarray
-    sums: np.ndarray  # by sum as well: before and after all steps once, else as often as they come
+    price: np.ndarray  # one
+    sums: (
+        np.ndarray
+    )  # by sum, up to those of occupied ports: before and after all steps once, else as often as they come
 
 
 class Target(NamedTuple):
@@ -51,44 +53,54 @@ class Walk(NamedTuple):
 
 
 @compiled
-def onwards(cuts: WalkCuts, cost: np.ndarray) -> np.ndarray:
-    """The least of these costs, by cut and tile, of each cut and the later ones of its operand from a tile on."""
-    operands, tiles = len(cuts.first) - 1, cuts.price.shape[1]
-    found = np.full((cuts.first[operands], 2, tiles), NEVER, np.int64)
+def onwards(cuts: WalkCuts, costs: np.ndarray) -> np.ndarray:
+    """The least of each of these costs, of each cut and the later ones of its operand from a tile on.
+
+    `costs` is by cut, tile and cost, what is found by cut, whether sums arrive (of results), tile and cost.
+    """
+    operands, tiles, many = len(cuts.first) - 1, *costs.shape[1:]
+    found = np.full((cuts.first[operands], 2, tiles, many), NEVER, np.int64)
     for operand in range(operands):
         for cut in range(cuts.first[operand + 1] - 1, cuts.first[operand] - 1, -1):
             is_last = cut == cuts.first[operand + 1] - 1
-            for side in range(2):
+            for side in range(2 if operand == cuts.write else 1):
                 for tile in range(tiles - 1, -1, -1):
-                    least = NEVER
+                    least = found[cut, side, tile]
                     if cuts.possible[cut, side, tile]:
-                        after = 1 if cuts.partial[cut, tile] else 0
-                        least = cost[cut, tile] + (0 if is_last else found[cut + 1, after, tile])
+                        after = found[min(cut + 1, len(found) - 1), 1 if cuts.partial[cut, tile] else 0, tile]
+                        for number in range(many):
+                            least[number] = costs[cut, tile, number] + (0 if is_last else after[number])
                     for prime in range(len(cuts.up)):
                         if cuts.up[prime, tile] >= 0:
-                            least = min(least, found[cut, side, cuts.up[prime, tile]])
-                    found[cut, side, tile] = min(least, NEVER)
+                            larger = found[cut, side, cuts.up[prime, tile]]
+                            for number in range(many):
+                                least[number] = min(least[number], larger[number])
+                    for number in range(many):
+                        least[number] = min(least[number], NEVER)
     return found
 
 
 @compiled
-def broken_onwards(cuts: WalkCuts, cost: np.ndarray, found: np.ndarray) -> int:
+def broken_onwards(cuts: WalkCuts, costs: np.ndarray, found: np.ndarray) -> int:
     """On how many edges a potential is more than the edge costs and the potential behind it."""
-    operands, tiles = len(cuts.first) - 1, cuts.price.shape[1]
+    operands, tiles, many = len(cuts.first) - 1, *costs.shape[1:]
     broken = 0
     for operand in range(operands):
         for cut in range(cuts.first[operand], cuts.first[operand + 1]):
             is_last = cut == cuts.first[operand + 1] - 1
-            for side in range(2):
+            for side in range(2 if operand == cuts.write else 1):
                 for tile in range(tiles):
                     here = found[cut, side, tile]
                     if cuts.possible[cut, side, tile]:
-                        after = 1 if cuts.partial[cut, tile] else 0
-                        behind = 0 if is_last else found[cut + 1, after, tile]
-                        broken += 1 if here > min(NEVER, cost[cut, tile] + behind) else 0
+                        after = found[min(cut + 1, len(found) - 1), 1 if cuts.partial[cut, tile] else 0, tile]
+                        for number in range(many):
+                            behind = 0 if is_last else after[number]
+                            broken += here[number] > min(NEVER, costs[cut, tile, number] + behind)
                     for prime in range(len(cuts.up)):
-                        if cuts.up[prime, tile] >= 0 and here > found[cut, side, cuts.up[prime, tile]]:
-                            broken += 1
+                        if cuts.up[prime, tile] >= 0:
+                            larger = found[cut, side, cuts.up[prime, tile]]
+                            for number in range(many):
+                                broken += here[number] > larger[number]
     return broken
 
 
@@ -274,23 +286,23 @@ def _least_after(
         cut = cuts.first[operand] + placed[operand]
         if cut < cuts.first[operand + 1]:
             side = partial if operand == cuts.write else 0
-            spent = min(NEVER, spent + least.price[cut, side, tile])
+            spent = min(NEVER, spent + least.price[cut, side, tile, 0])
     if target.objective == ENERGY or spent >= NEVER:
         return spent, 0
     tiles, turn = cuts.left[tile], pace[_TURN]
     before, after, cycles = pace[_AHEAD + 1 + BEFORE], pace[_AHEAD + 1 + AFTER], tiles * turn
-    for number in range(len(cuts.kind)):
+    for number in range(least.sums.shape[3]):
         kind, more = cuts.kind[number], 0
         for operand in range(len(placed)):
             cut = cuts.first[operand] + placed[operand]
             if cut < cuts.first[operand + 1]:
-                more += least.sums[number, cut, partial if operand == cuts.write else 0, tile]
+                more += least.sums[cut, partial if operand == cuts.write else 0, tile, number]
         here = pace[_SUMS + number]
         if kind == BEFORE:
             before = max(before, here + more)
         elif kind == AFTER:
             after = max(after, here + more)
-        elif kind <= OCCUPIED:
+        else:
             cycles = max(cycles, tiles * (here + (pace[_AHEAD] if kind == STOPPING else 0)) + more)
     until = pace[_AHEAD] + (tiles - 1) * turn
     if tiles > 1:

@@ -17,6 +17,7 @@ from tilestitch.mapping.tree.table_walk import Least, Target
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.mapping.tree.walk_tables import WalkCuts, WalkTables, walk_tables
 
+_ONCE = (table_walk.BEFORE, table_walk.AFTER)
 MOST_STATES = 2**29  # tiles times which cuts are placed: 4 bytes each
 _KINDS = {
     Objective.ENERGY: table_walk.ENERGY,
@@ -35,14 +36,14 @@ class Walker:
         self.tables = walk_tables(placed, sums)
         cuts = self.tables.cuts
         self._beside = self.tables.checked.fixed + mac_value(placed)
-        self._price = _potential(claim, cuts, cuts.price)
+        self._price = _potentials(claim, cuts, cuts.price[..., None])
 
     @property
     def bound(self) -> tuple[int, int] | None:
         """Below what energy and what latency no chain comes; none where nothing fits."""
         cuts, total = self.tables.cuts, self._beside
         for operand, first in enumerate(cuts.first[:-1]):
-            least = int(self._price[first, cuts.from_units if operand == cuts.write else 0, 0])
+            least = int(self._price[first, cuts.from_units if operand == cuts.write else 0, 0, 0])
             if least >= NEVER:
                 return None
             total += least
@@ -71,24 +72,20 @@ class Walker:
         return int(ended), [(int(fj) + self._beside, int(cycles)) for fj, cycles in rows.tolist()], int(labels)
 
     def _least(self, objective: int) -> Least:
-        cuts, none = self.tables.cuts, np.zeros((0, 2, 0), np.int64)
+        cuts = self.tables.cuts
         if objective == table_walk.ENERGY:
-            return Least(self._price, none[None][:0])
-        kinds = cuts.kind.tolist()
-        once = (table_walk.BEFORE, table_walk.AFTER)
-        sums = [one if kind in once else one * cuts.left for kind, one in zip(kinds, cuts.sums, strict=True)]
-        goes_through = cuts.result == THROUGH
-        sums = [
-            np.where(goes_through, 0, one) if kind == table_walk.STOPPING else one
-            for kind, one in zip(kinds, sums, strict=True)
-        ]
-        made = [_potential(self.claim, cuts, one) for one in sums]
-        return Least(self._price, np.stack(made) if made else np.zeros((0, *self._price.shape), np.int64))
+            return Least(self._price, self._price[..., :0])
+        kinds = cuts.kind[cuts.kind <= table_walk.OCCUPIED]  # they stand first
+        costs = np.zeros((*cuts.price.shape, len(kinds)), np.int64)
+        for number, kind in enumerate(kinds.tolist()):
+            costs[..., number] = cuts.sums[number] if kind in _ONCE else cuts.sums[number] * cuts.left
+        costs[(cuts.result == THROUGH)[..., None] & (kinds == table_walk.STOPPING)] = 0
+        return Least(self._price, _potentials(self.claim, cuts, costs))
 
 
-def _potential(claim: Claim, cuts: WalkCuts, cost: np.ndarray) -> np.ndarray:
-    found = table_walk.onwards(cuts, cost)
-    if table_walk.broken_onwards(cuts, cost, found):
+def _potentials(claim: Claim, cuts: WalkCuts, costs: np.ndarray) -> np.ndarray:
+    found = table_walk.onwards(cuts, costs)
+    if table_walk.broken_onwards(cuts, costs, found):
         raise InvalidIR(f"{claim.name}: the potentials of the checker do not hold on every edge")
     return found
 

@@ -17,7 +17,7 @@ from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, operands_on_tree
 from tilestitch.mapping.tree.loads import Loads, loads_of
 from tilestitch.mapping.tree.outside_in import NEVER
-from tilestitch.mapping.tree.pace import INPUTS
+from tilestitch.mapping.tree.pace import ELSE, INPUTS
 from tilestitch.mapping.tree.placed import PlacedNest, Slide
 from tilestitch.mapping.tree.tables import Sums, femtojoules
 
@@ -131,7 +131,8 @@ def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
     moving = [operand.array.indexed_by for operand in checked.operands]
     loops = range(len(placed.steps))
     none, count = len(places), len(tiles)
-    served = [_by_kind(row, tiles) for row in rows]
+    loads = [_loads(row, tiles) for row in rows]
+    served = [_kinds(one) for one in loads]
     left = placed.total_steps // tiles.prod(axis=1)
     most = sum(float((cycles.astype(float) * left).max()) for one in served for cycles in one[OCCUPIED].values())
     if most + placed.total_steps > _MOST_CYCLES:
@@ -165,8 +166,8 @@ def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
         uses=np.any(added_up, axis=2),
         begin=_begin(start, adding),
         from_units=plain.from_units,
-        input=_with(np.array([_stopped_for(row, tiles) for row in rows], np.int64), none, -1),
-        result=_with(np.stack([_leaving(row, tiles) for row in rows]), none, 0),
+        input=_with(np.array([_stopped_for(one) for one in loads], np.int64), none, -1),
+        result=_with(np.stack([_leaving(one, count) for one in loads]), none, 0),
     )
     kinds = tuple((row.operand.number, row.crossing, row.part) for row in rows)
     return WalkTables(checked, cuts, kinds, places)
@@ -195,26 +196,21 @@ def _price(row: _Row, plain: _Whole, tiles: _Whole) -> _Whole:
     return np.where((plain < NEVER) & row.operand.can_begin(row.crossing, tiles), price, NEVER)
 
 
-def _stopped_for(row: _Row, tiles: _Whole) -> int:
-    """The input for which the units stop at a cut, or -1."""
+def _loads(row: _Row, tiles: _Whole) -> Loads:
+    """What a cut does to ports; nothing where it is that of the outermost memory."""
     if row.crossing >= len(row.operand.memories):
-        return -1
-    loads = loads_of(row.operand, row.crossing, tiles, row.part)
+        return Loads({}, {}, {})
+    return loads_of(row.operand, row.crossing, tiles, row.part)
+
+
+def _stopped_for(loads: Loads) -> int:
+    """The input for which the units stop at a cut, or -1."""
     return loads.operand if loads.stops and loads.operand < INPUTS else -1
 
 
-def _leaving(row: _Row, tiles: _Whole) -> _Whole:
+def _leaving(loads: Loads, tiles: int) -> _Whole:
     """By tile how results leave a memory at a cut, as `WalkCuts` has it."""
-    if not row.operand.is_write or row.crossing >= len(row.operand.memories):
-        return np.zeros(len(tiles), np.int64)
-    ways = loads_of(row.operand, row.crossing, tiles, row.part).ways
-    return np.zeros(len(tiles), np.int64) if ways is None else ways
-
-
-def _by_kind(row: _Row, tiles: _Whole) -> list[PortCycles]:
-    if row.crossing >= len(row.operand.memories):
-        return [{} for _ in range(KINDS)]
-    return _kinds(loads_of(row.operand, row.crossing, tiles, row.part))
+    return np.full(tiles, ELSE, np.int64) if loads.ways is None else loads.ways
 
 
 def _kinds(loads: Loads) -> list[PortCycles]:
