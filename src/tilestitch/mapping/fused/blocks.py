@@ -34,7 +34,7 @@ class Rows:
     label: NDArray[np.int64]  # which way of an operator, or which label of a block
     cycles: NDArray[np.int64]  # for latency the time of a visit, and how long ports are busy in it
 
-    def __getitem__(self, chosen: NDArray[np.bool_] | slice) -> "Rows":
+    def __getitem__(self, chosen: NDArray[np.bool_] | NDArray[np.int64] | slice) -> "Rows":
         return Rows(
             self.placed[chosen],
             self.partial[chosen],
@@ -60,12 +60,12 @@ class Rows:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Came:
-    """Where a join came from: blocks, and of each a way of its operator or one of its labels."""
+    """Where joins came from: blocks, and by join of each a way of its operator or one of its labels."""
 
     blocks: tuple[tuple[int, int], ...]
-    labels: tuple[int, ...]
+    labels: NDArray[np.int64]
     joint: tuple[int, ...]  # the tile of the threads at which they were joined
 
 
@@ -83,16 +83,33 @@ class Block:
     swept: Trail | None = None
     paces: NDArray[np.int64] | None = None  # of these labels, in a search for latency
     came: list[Came] = field(default_factory=list)
+    seeds: NDArray[np.int64] | None = None  # by seed of the sweep its number among all joins
     by_point: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
-    def keep(self, swept: Trail, paces: NDArray[np.int64] | None, count: int, came: list[Came]) -> None:
-        """Take the labels of a sweep."""
-        self.swept, self.paces, self.came = swept, paces, came
+    def keep(
+        self,
+        swept: Trail,
+        paces: NDArray[np.int64] | None,
+        count: int,
+        came: list[Came],
+        seeds: NDArray[np.int64] | None,
+    ) -> None:
+        """Take the labels of a sweep, of all joins or of these in this order."""
+        self.swept, self.paces, self.came, self.seeds = swept, paces, came, seeds
         alive = np.flatnonzero(~swept.dead[:count])
         order = alive[np.argsort(swept.point[alive], kind="stable")]
         points, starts = np.unique(swept.point[order], return_index=True)
         for point, labels_there in zip(points.tolist(), np.split(order, starts[1:]), strict=True):
             self.by_point[point] = labels_there
+
+    def origin(self, seed: int) -> tuple[Came, list[int]]:
+        """Where a seed of the sweep came from, and the way or label of each of its blocks."""
+        number = seed if self.seeds is None else int(self.seeds[seed])
+        for came in self.came:
+            if number < len(came.labels):
+                return came, came.labels[number].tolist()
+            number -= len(came.labels)
+        raise IndexError(seed)
 
     def rows(self, point: int) -> Rows | None:
         """The labels at a tile."""

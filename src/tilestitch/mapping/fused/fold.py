@@ -1,7 +1,7 @@
 """Blocks of operators that run one after another at a tile of a larger block: what they take together."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -11,6 +11,7 @@ from tilestitch.mapping.fused.blocks import Block, Rows
 from tilestitch.mapping.fused.shapes import Group
 from tilestitch.mapping.fused.timed_inner import Clock, within
 from tilestitch.mapping.fused.timed_sweep import Aim
+from tilestitch.mapping.fused.unbeaten import unbeaten
 
 PAIRS = 2**16  # ways of a block behind ways of those before it that are looked at together: most are let go
 
@@ -27,71 +28,92 @@ class Fold:
     rest: int
     aim: Aim | None
 
-    def all_of(self, blocks: Sequence[tuple[int, int]]) -> tuple[Rows, list[tuple[int, ...]]] | None:
-        """All ways to run them, and which labels of the blocks each is of."""
-        limit = self._limit
-        now: Rows | None = None
-        # The most that the blocks so far need of each memory, with the intermediates at both of their ends.
-        done, origins = np.zeros((1, len(limit))), [()]
+    def all_of(self, blocks: Sequence[tuple[int, int]]) -> tuple[Rows, NDArray[np.int64]] | None:
+        """All ways to run them that no other beats, and by way which labels of the blocks it is of.
+
+        Their rooms are the most that the blocks need of each memory, with the intermediates at both of their ends.
+        """
+        now, origins = None, np.zeros((0, 0), np.int64)
         for start, end in blocks:
-            rows = self.rows_at(start, end)
-            if rows is None:
+            rows = self._ways(start, end)
+            if rows is None or not len(rows):
                 return None
-            if start > self.outer.first:
-                room, part = self._room(start - 1, is_read=True)
-                taken = rows.taken.copy()
-                taken[:, part] += room[0]
-                rows = Rows(rows.placed, rows.partial, rows.spent, taken, rows.label, rows.cycles)
-            for link in range(self.group.last if self.group.chain.keeps else 0):
-                if link not in (start - 1, end):  # rows of other intermediates stay for their next windows
-                    room, part = self._kept(link)
-                    rows = replace(rows, taken=rows.taken + room * (np.arange(len(limit)) == part))
-            step = max(1, PAIRS // max(1, len(rows)))
-            parts = [
-                self._pairs((start, end), rows, now, done, np.arange(begin, min(begin + step, len(origins))))
-                for begin in range(0, len(origins), step)
-            ]
-            now = Rows.of([part for part, _, _ in parts])
-            done = np.concatenate([rooms for _, rooms, _ in parts])
-            left = np.concatenate([places for _, _, places in parts])
-            labels_there = now.label.tolist()
-            origins = [(*origins[one], label) for one, label in zip(left.tolist(), labels_there, strict=True)]
-            if not origins:
+            if now is None:
+                now, origins = rows, rows.label[:, None]
+            else:
+                now, left = self._one_after_another(now, rows, end)
+                origins = np.column_stack([origins[left], now.label])
+            if not len(now):
                 return None
         assert now is not None
-        owners = [owner for start, end in blocks for owner in self.group.operands(start, end)]
-        kept = [at for at, owner in enumerate(owners) if owner in self.outer.operands]
-        return Rows(now.placed[:, kept], now.partial, now.spent, done, now.label, now.cycles), origins
+        return now, origins
 
-    def _pairs(
-        self, block: tuple[int, int], rows: Rows, now: Rows | None, done: NDArray[np.float64], some: NDArray[np.int64]
-    ) -> tuple[Rows, NDArray[np.float64], NDArray[np.int64]]:
-        """The ways of a block behind some of those before it that fit and may be part of the best; their rooms, and
-        which of those before each is behind.
-        """
-        (start, end), limit = block, self._limit
-        left, right = np.repeat(some, len(rows)), np.tile(np.arange(len(rows)), len(some))
-        spent = rows.spent[right] + (now.spent[left] if now is not None else 0)
-        placed = rows.placed[right] if now is None else np.hstack([now.placed[left], rows.placed[right]])
-        cycles = self._visits(start) * rows.cycles[right] + (now.cycles[left] if now is not None else 0)
-        if self.aim is not None and end < self.outer.last:
-            cycles = cycles + self._between(end)
-        both = Rows(placed, rows.partial[right], spent, rows.taken[right], rows.label[right], cycles)
-        after = both.taken.copy()
+    def _ways(self, start: int, end: int) -> Rows | None:
+        """The ways of a block that fit and may be part of the best, with all their visits and what lies around them."""
+        rows = self.rows_at(start, end)
+        if rows is None:
+            return None
+        taken, limit = rows.taken.copy(), np.array(self.group.rooms.limit_bits)
+        if start > self.outer.first:
+            room, part = self._room(start - 1, is_read=True)
+            taken[:, part] += room[0]
         if end < self.outer.last:
             room, part = self._room(end, is_read=False)
-            after[:, part] += np.where(both.partial, room[1], room[0])
-        after = np.maximum(done[left], after)
-        keep = (spent <= self.rest) & (after <= limit).all(axis=1)
+            taken[:, part] += np.where(rows.partial, room[1], room[0])
+        for link in range(self.group.last if self.group.chain.keeps else 0):
+            if link not in (start - 1, end):  # rows of other intermediates stay for their next windows
+                room, part = self._kept(link)
+                taken[:, part] += room
+        cycles = self._visits(start) * rows.cycles
+        if self.aim is not None and end < self.outer.last:
+            cycles = cycles + self._between(end)
+        owners = self.group.operands(start, end)
+        outside = [at for at, owner in enumerate(owners) if owner in self.outer.operands]
+        rows = Rows(rows.placed[:, outside], rows.partial, rows.spent, taken, rows.label, cycles)
+        rows = rows[(taken <= limit).all(axis=1) & self._may_be_best(rows.spent, cycles[:, :1])]
+        return rows[self._unbeaten(rows, end)]
+
+    def _one_after_another(self, now: Rows, rows: Rows, end: int) -> tuple[Rows, NDArray[np.int64]]:
+        """The ways of a block behind those before it, and which of those each is behind."""
+        parts: list[Rows] = []
+        lefts: list[NDArray[np.int64]] = []
+        step = max(1, PAIRS // len(rows))
+        for begin in range(0, len(now), step):
+            some = now[slice(begin, begin + step)]
+            spent = (some.spent[:, None] + rows.spent).ravel()
+            cycles = np.vstack([one + rows.cycles[:, :1] for one in some.cycles[:, None, :1]])
+            pairs = np.flatnonzero(self._may_be_best(spent, cycles))
+            left, right = pairs // len(rows), pairs % len(rows)
+            both = Rows(
+                np.hstack([some.placed[left], rows.placed[right]]),
+                rows.partial[right],
+                spent[pairs],
+                np.maximum(some.taken[left], rows.taken[right]),
+                rows.label[right],
+                some.cycles[left] + rows.cycles[right],
+            )
+            best = self._unbeaten(both, end)
+            parts.append(both[best])
+            lefts.append(begin + left[best])
+        found, left = Rows.of(parts), np.concatenate(lefts)
+        if len(parts) > 1:
+            best = self._unbeaten(found, end)
+            found, left = found[best], left[best]
+        return found, left
+
+    def _may_be_best(self, spent: NDArray[np.int64], cycles: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which energies and times (a column, if they count) may be those of a part of the best."""
+        keep = spent <= self.rest
         if self.aim is not None:
             inside = self.group.from_where(self.outer.threads, self.tile)
             tiles = prod(self.outer.lattice.steps) // prod(inside)
             keep &= within(self.aim, spent, tiles * cycles[:, 0])
-        return both[keep], after[keep], left[keep]
+        return keep
 
-    @property
-    def _limit(self) -> NDArray[np.float64]:
-        return np.array(self.group.rooms.limit_bits)
+    def _unbeaten(self, rows: Rows, end: int) -> NDArray[np.int64]:
+        """The ways to run blocks up to the end of one that no other beats which goes on in the same way."""
+        alike = [*rows.placed.T] + ([rows.partial] if end == self.outer.last else [])
+        return unbeaten(alike, np.column_stack([rows.spent, rows.cycles]), rows.taken)
 
     def _between(self, link: int) -> NDArray[np.int64]:
         """The time of what is done to an intermediate, and for how long ports are busy with it."""

@@ -259,17 +259,13 @@ class GroupSearch:
                 keep = block.within(point, rows, rest)
                 seeds.append(rows[keep])
                 points.append(np.full(int(keep.sum()), point, np.int64))
-                came += [
-                    Came(tuple(blocks), one, tuple(tile))
-                    for one, kept in zip(origins, keep.tolist(), strict=True)
-                    if kept
-                ]
-        if not came:
+                came.append(Came(tuple(blocks), origins[keep], tuple(tile)))
+        if not any(map(len, seeds)):
             return
         states = radix(block.cuts.first.tolist())[-1] * block.lattice.points
         at, placed = np.concatenate(points), np.concatenate([block.states(rows) for rows in seeds])
         spent, taken = np.concatenate([rows.spent for rows in seeds]), np.concatenate([rows.taken for rows in seeds])
-        pace = None
+        pace, order = None, None
         if aim is None or block.timing is None:
             heads = np.full(states, -1, np.int64)
             count, swept = sweep(block.cuts, at, placed, spent, taken, heads, rest, self.most)
@@ -277,7 +273,6 @@ class GroupSearch:
             heads = np.full(2 * states, -1, np.int64)
             cycles = np.concatenate([rows.cycles for rows in seeds])
             order = np.lexsort((taken.sum(axis=1), spent, cycles.sum(axis=1), at))  # what beats others goes first
-            came = [came[one] for one in order.tolist()]
             paces = paces_of(block.timing, cycles[order])
             at, placed, spent, taken = at[order], placed[order], spent[order], taken[order]
             count, (swept, pace) = timed_sweep(
@@ -287,7 +282,7 @@ class GroupSearch:
             raise TooLarge(f"{self.group.chain.name}: more than {self.most:,} labels of the fused search; allow more")
         self.labels += count
         if count:
-            block.keep(swept, pace, count, came)
+            block.keep(swept, pace, count, came, order)
 
     def rows_at(self, start: int, end: int, outer: Block, tile: Sequence[int], budget: int) -> Rows | None:
         """The ways of operators to a tile of a larger block where all intermediates with others of it are at home."""
@@ -339,13 +334,13 @@ class GroupSearch:
             if swept.parent[label] < 0:
                 break
             label = int(swept.parent[label])
-        came = block.came[-1 - int(swept.parent[label])]
+        came, labels_there = block.origin(-1 - int(swept.parent[label]))
         joint = came.joint
         inside = tuple(
             self._alone(self.group.visit(start, block.first, block.threads, joint), start, one)
             if start == end
             else self._joined(self._blocks[start, end], one, budget)
-            for (start, end), one in zip(came.blocks, came.labels, strict=True)
+            for (start, end), one in zip(came.blocks, labels_there, strict=True)
         )
         return Joined(block.first, block.last, inside, block.threads, joint, tuple(reversed(steps)))
 
