@@ -19,6 +19,10 @@ class AddressRange:
     address: int
     homes: list[Home]
 
+    def meets(self, other: "AddressRange") -> bool:
+        """Whether both are taken at some kernel."""
+        return self.first <= other.last and other.first <= self.last
+
 
 def blocks(homes: Sequence[Home], level: Level) -> list[AddressRange]:
     """The blocks of one level, in the order of the kernels that begin them."""

@@ -56,6 +56,7 @@ class HandSchedule:
     ring: bool = False  # whether sums lie one behind the other in the accumulators, so that products may change places
     behind: bool = False  # whether tiles of a kernel lie behind those of the one before, so that more than one may load
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
+    compact: bool = False  # whether results in LB move out of the way of those that find room there in parts alone
     joined: bool = False  # whether what a concatenation joins is written where it lies there
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products

@@ -8,7 +8,7 @@ tests/schedule/test_allocation.py's question.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.hardware.accelerator import Accelerator, Memory
 from tilestitch.ir.allocation import AddressRange, blocks, live_bytes, occupied_bytes
 from tilestitch.ir.schedule import Home
 
@@ -58,14 +58,50 @@ def packed(taken: Sequence[AddressRange], target_bytes: int) -> list[int]:
     return best
 
 
-def first_fit(taken: Sequence[AddressRange], order: Sequence[int]) -> list[int]:
-    """An address for each block: the lowest at which it fits beside those that come before it in `order`."""
+def addresses_with(homes: Sequence[Home], more: Sequence[Home], memory: Memory) -> Addresses:
+    """Addresses for the results of a level and for as many `more` as find room when others move; empty if none does.
+
+    What moves are blocks that lie there at the same time as one of the new ones, and those that do so with these.
+    """
+    taken, new, found = blocks(homes, memory.level), list[AddressRange](), Addresses()
+    if len(taken) + len(more) > MOST_BLOCKS:
+        return found
+    for home in more:
+        block = AddressRange(home.size_bytes, home.first, home.last, 0, [home])
+        moved = _with_others_moved(taken, [*new, block], memory.size_bytes)
+        if moved is not None:
+            new.append(block)
+            found = {(home.first, home.tensor): home for one in taken for home in one.homes} | moved
+    return found
+
+
+def _with_others_moved(taken: Sequence[AddressRange], new: Sequence[AddressRange], size_bytes: int) -> Addresses | None:
+    """The addresses of new blocks and of all blocks near them; None where they do not all find room."""
+    near = [one for one in taken if any(map(one.meets, new))]
+    moving = [*new, *(one for one in taken if any(map(one.meets, near)))]
+    stays = [one for one in taken if not any(one is other for other in moving)]
+    fixed = [one for one in stays if any(map(one.meets, moving))]
+    for order in _ORDERS:
+        ranks = sorted(range(len(moving)), key=lambda number: order(moving[number]))
+        places = first_fit(moving, ranks, fixed)
+        if _top(moving, places) <= size_bytes:
+            pairs = zip(moving, places, strict=True)
+            return {(one.first, one.tensor): replace(one, address=at) for block, at in pairs for one in block.homes}
+    return None
+
+
+def first_fit(taken: Sequence[AddressRange], order: Sequence[int], fixed: Sequence[AddressRange] = ()) -> list[int]:
+    """An address for each block: the lowest at which it fits beside those that come before it in `order`.
+
+    Blocks that are `fixed` stay where they are.
+    """
     places: list[int] = [0] * len(taken)
     placed: list[int] = []
     for number in order:
         one, at = taken[number], 0
-        beside = [n for n in placed if taken[n].first <= one.last and one.first <= taken[n].last]
-        for start, stop in sorted((places[n], places[n] + taken[n].size_bytes) for n in beside):
+        beside = [(places[n], taken[n].size_bytes) for n in placed if one.meets(taken[n])]
+        beside += [(other.address, other.size_bytes) for other in fixed if one.meets(other)]
+        for start, stop in sorted((start, start + size) for start, size in beside):
             if start - at >= one.size_bytes:
                 break
             at = max(at, stop)

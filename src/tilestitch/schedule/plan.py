@@ -72,7 +72,14 @@ def placed(
 ) -> Schedule:
     """The schedule of a partition of which the kernels are in order: with tiles, and what stays on chip."""
     kernels, homes = stay_on_chip(
-        graph, found.tasks, machine, policy.levels, spill=policy.spill, tilings=tilings, progress=progress
+        graph,
+        found.tasks,
+        machine,
+        policy.levels,
+        spill=policy.spill,
+        compact=isinstance(partition, ByHand) and partition.schedule.compact,
+        tilings=tilings,
+        progress=progress,
     )
     if isinstance(partition, ByHand):
         by_hand = partition.schedule

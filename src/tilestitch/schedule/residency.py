@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.base.units import aligned
+from tilestitch.base.units import aligned, ceil_div
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.allocation import blocks, live_bytes, occupied_bytes
 from tilestitch.ir.choices import Spill
@@ -29,17 +29,20 @@ from tilestitch.kernels.surroundings import (
     made_in_parts,
     room_of,
 )
-from tilestitch.schedule.packing import Addresses, better_addresses
+from tilestitch.schedule.packing import Addresses, addresses_with, better_addresses
 from tilestitch.schedule.spilling import Stay, gives_way
 from tilestitch.schedule.splits import CoreOrders
-from tilestitch.schedule.steps import Placed
+from tilestitch.schedule.steps import Placed, Step
 from tilestitch.schedule.tasks import Task, facts_of
 from tilestitch.schedule.tilings import Tilings, halved
 
 # Room is counted in so many parts of a memory, so that kernels in like surroundings are tiled once.
 ROOM_STEPS = {Level.LB: 64, Level.GB: 16}
 BROUGHT_SHARE = 0.25  # of GB, in which constants that come once go round
+COMPACTED = 4  # so often, at most, room is made in LB for more results
 CLEARLY = 1.25  # an estimate that exceeds another by this factor is clearly more
+
+_Found = tuple[tuple[Kernel, ...], tuple[Home, ...]]
 
 
 def stay_on_chip(
@@ -49,6 +52,7 @@ def stay_on_chip(
     levels: Sequence[Level],
     *,
     spill: Spill = Spill.NEWEST,
+    compact: bool = False,
     tilings: Tilings | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
@@ -56,13 +60,16 @@ def stay_on_chip(
 
     Where a result finds no room at a level, it or another one gives way to the next level, as `spill` says; where a
     task fits at no level beside what others keep, one of those does. Planning then goes back to the kernel that makes
-    it; each gives way at most once a level, so this ends. `tilings` found before, of the same graph and machine, are
-    used and added to. Raises `DoesNotFit` where a task does not fit on the empty machine.
+    it; each gives way at most once a level, so this ends. If `compact`, results for which LB has room, but in several
+    gaps, lie there after all, where others can move out of their way. `tilings` found before, of the same graph and
+    machine, are used and added to. Raises `DoesNotFit` where a task does not fit on the empty machine.
     """
     usable = [level for level in levels if machine.memory(level) is not None]
     tilings = Tilings(graph, machine) if tilings is None else tilings
     planning = _Planning(tasks, usable, spill, tilings)
     found = planning.run(progress)
+    if compact:
+        planning, found = _compacted(planning, found, progress)
     addresses = better_addresses(found[1], machine)
     if not addresses:
         return found
@@ -71,6 +78,31 @@ def stay_on_chip(
     packed = again.run(progress)
     moved = again.start != planning.levels_found()
     return found if moved or _holes(packed[1], machine) >= _holes(found[1], machine) else packed
+
+
+def _compacted(
+    planning: "_Planning", found: _Found, progress: Callable[[int, int], None]
+) -> tuple["_Planning", _Found]:
+    """Plan again with room made in LB, as long as more of the results come to lie there."""
+    memory = planning.machine.memory(Level.LB)
+    for _ in range(COMPACTED if memory is not None else 0):
+        assert memory is not None
+        there = {(home.first, home.tensor) for home in found[1] if home.level is Level.LB}
+        more = [planning.crowded[number] for number in sorted(planning.crowded)]
+        more = [home for home in more if home is not None and (home.first, home.tensor) not in there]
+        addresses = addresses_with(found[1], more, memory)
+        if not addresses:
+            break
+        start, into = planning.levels_found(), planning.levels.index(Level.LB)
+        for number, _ in addresses.keys() - there:
+            start[number] = into
+        again = _Planning(planning.tasks, planning.levels[:-1], planning.spill, planning.tilings, planning)
+        again.start, again.addresses, again.unfetched = start, addresses, set(planning.unfetched)
+        other = again.run(progress)
+        if again.bytes_away() >= planning.bytes_away():
+            break
+        planning, found = again, other
+    return planning, found
 
 
 def _holes(homes: Sequence[Home], machine: Accelerator) -> int:
@@ -106,6 +138,7 @@ class _Planning:
         ]
         self.kernels: list[Kernel] = []
         self.homes: list[list[Home]] = []
+        self.crowded: dict[int, Home | None] = {}  # the result of a task for which there was room in LB, but in parts
         self.unfetched: set[tuple[int, str]] = set()  # operands for which there is no room, by who would bring them
         # The task whose surroundings were asked for last, what was live then, what it reads of that, and the orders of
         # cores that were found for it among these sources.
@@ -115,7 +148,7 @@ class _Planning:
         order = (Level.LB, Level.GB, Level.DDR)
         return next(at for at, level in enumerate(self.levels) if order.index(level) >= order.index(scope))
 
-    def run(self, progress: Callable[[int, int], None]) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
+    def run(self, progress: Callable[[int, int], None]) -> _Found:
         live: list[Home] = []
         while len(self.kernels) < len(self.tasks):
             number = len(self.kernels)
@@ -152,16 +185,25 @@ class _Planning:
             tuple(sorted(tensor for by, tensor in self.unfetched if by == number)),
             () if self.spill is Spill.NEWEST else tuple(self._stay(home, number).next_reader for home in live),
         )
-        known = self.steps.find(key)
-        if known is not None:
-            placed, self.brought_until = known
-            return placed
-        try:
-            placed = self._place(number, live)
-        except DoesNotFit as error:
-            placed = DoesNotFit(error.problem, *error.remedies)
-        self.steps.add(key, placed, self.brought_until)
-        return placed
+        step = self.steps.find(key)
+        if step is None:
+            self.crowded.pop(number, None)
+            try:
+                placed = self._place(number, live)
+            except DoesNotFit as error:
+                placed = DoesNotFit(error.problem, *error.remedies)
+            step = Step(placed, self.brought_until, self.crowded.get(number))
+            self.steps.add(key, step)
+        self.brought_until, self.crowded[number] = step.brought_until, step.crowded
+        return step.placed
+
+    def bytes_away(self) -> int:
+        """The bytes of all results that do not lie at the first level, for each level in between once more."""
+        return sum(
+            level * self.graph.tensors[tensor].bytes_of(facts.writes[tensor])
+            for level, facts in zip(self.levels_found(), self.facts, strict=True)
+            for tensor in facts.kept
+        )
 
     def levels_found(self) -> list[int]:
         """The number of the level at which the results of each kernel stay."""
@@ -260,12 +302,27 @@ class _Planning:
                 kernel = self._tiled(number, live, level)
             except DoesNotFit as error:
                 misfit = error
+                if level is Level.LB:
+                    self.crowded[number] = self._in_parts(number, live)
                 if level is not Level.DDR and (instead := self._instead(number, live, level)) is not None:
                     return instead
                 continue
             return kernel, self._homes(number, kernel, live, level)
         assert misfit is not None
         raise misfit
+
+    def _in_parts(self, number: int, live: Sequence[Home]) -> Home | None:
+        """The one result of a task, evenly divided among cores, if LB has room for it, though not in one gap."""
+        facts, memory = self.facts[number], self.machine.memory(Level.LB)
+        if memory is None or len(facts.kept) != 1:
+            return None
+        (tensor,) = facts.kept
+        region, last = facts.writes[tensor], facts.readers[tensor][-1]
+        size = aligned(ceil_div(self.graph.tensors[tensor].bytes_of(region), len(self.machine.cores)))
+        taken = sum(home.size_bytes for home in live if home.level is Level.LB)
+        if taken + size >= memory.size_bytes:
+            return None
+        return Home(tensor, region, Level.LB, (), 0, size, number, last)
 
     def _replaceable(self, number: int, live: Sequence[Home]) -> list[Home]:
         """Operands in LB, read here for the last time, whose place the one result can take."""

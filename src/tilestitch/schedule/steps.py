@@ -1,6 +1,7 @@
 """Steps of plannings, each taken once: schedules that differ in little decide most kernels in the same surroundings."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.ir.schedule import Home, Kernel
@@ -8,6 +9,15 @@ from tilestitch.kernels.surroundings import Source
 from tilestitch.schedule.tasks import Facts, Task
 
 Placed = tuple[Kernel, list[Home]] | Home  # a kernel with its homes, or what gives way to them
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """What became of a task, or why it does not fit."""
+
+    placed: Placed | DoesNotFit
+    brought_until: int  # where the constants that come once end then
+    crowded: Home | None  # its result where it found no room in LB in one piece, but has it in several
 
 
 class Steps:
@@ -18,7 +28,7 @@ class Steps:
         self._homes: dict[Home, int] = {}
         self._seen: dict[int, tuple[Home, int]] = {}  # by identity, which is theirs as long as they are kept
         self._sources: dict[int, tuple[Source, ...]] = {}
-        self._known: dict[tuple, tuple[Placed | DoesNotFit, int]] = {}
+        self._known: dict[tuple, Step] = {}
 
     def task(self, task: Task, facts: Facts) -> int:
         """Equal for equal tasks of which the same follows."""
@@ -53,10 +63,10 @@ class Steps:
         self._seen[id(home)] = home, number
         return number
 
-    def find(self, key: tuple) -> tuple[Placed | DoesNotFit, int] | None:
-        """What became of a task, or why it does not fit, and where the constants that come once end then."""
+    def find(self, key: tuple) -> Step | None:
+        """What became of a task."""
         return self._known.get(key)
 
-    def add(self, key: tuple, placed: Placed | DoesNotFit, brought_until: int) -> None:
+    def add(self, key: tuple, step: Step) -> None:
         """Note what became of a task."""
-        self._known[key] = placed, brought_until
+        self._known[key] = step

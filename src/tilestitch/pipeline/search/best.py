@@ -11,6 +11,7 @@ Nothing depends on a clock or on chance.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import inf
 
 from tilestitch.base.units import counted
 from tilestitch.hardware.accelerator import Accelerator
@@ -38,6 +39,7 @@ FAR = 1.5  # a schedule that is slower than the fastest by this factor is not ch
 TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
 FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else changes makes other orders better
 FINISHING = ("binding", "order")
+LAST = ("compact",)  # tried of what was found, also where the budget is spent
 LATER = ("binding", "divide")  # what is tried of the last beginning: it seldom decides which one is the best
 UNFIT = 4  # so many candidates that do not fit, were known or are slow by estimate count as one that was simulated
 BARREN = 10  # after so many of a kind that were not simulated, one behind the other, it rests until another gains
@@ -86,7 +88,7 @@ class Line:
     """A beginning, and what the moves made of it."""
 
     found: list[Evaluated]
-    kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in LATER)
+    kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in (*LATER, *LAST))
     open: dict[int, dict[str, Iterator[Candidate]]] = field(default_factory=dict)  # moves left, by place among these
     # What the next move of a kind may gain: the mean of what they took away, the latest counting most.
     promise: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MOVES, EXPECTED_GAIN))
@@ -334,6 +336,7 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
     _try_moves(request, state, spending, batches, 1.0 - FINISH, state.lines[0])
     _try_moves(request, state, spending, (), 1.0, Line([state.best], FINISHING))
     _try_moves(request, state, spending, batches, 1.0, state.lines[0])
+    _try_moves(request, state, spending, (), inf, Line([state.best], LAST))
 
 
 def _limit(found: Sequence[Evaluated]) -> int | None:

@@ -47,6 +47,7 @@ class Candidate:
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
+    compact: bool = False  # whether results in LB move out of the way of those that find room there in parts alone
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
     streams: tuple[Stream, ...] = ()  # softmaxes between products that run block by block, in the same order
 
@@ -91,6 +92,7 @@ class Candidate:
             apart=self.apart,
             folded=self.folded,
             picks=self.picks,
+            compact=self.compact,
             bands=self.bands,
             streams=self.streams,
             rules=self.rules,

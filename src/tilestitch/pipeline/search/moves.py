@@ -246,6 +246,11 @@ def rules(scene: Scene) -> Iterator[Candidate]:
     yield from (one for one in binding(scene) if one.binding is not BindingRule.EVEN)
 
 
+def compact(scene: Scene) -> Iterator[Candidate]:
+    """Results in LB move out of the way of others, or stay where they are."""
+    yield replace(scene.candidate, compact=not scene.candidate.compact)
+
+
 def binding(scene: Scene) -> Iterator[Candidate]:
     """Another rule for how kernels are divided among cores."""
     for rule in (BindingRule.EVEN, BindingRule.NEAREST, BindingRule.PAPER):
@@ -283,6 +288,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "unfuse": unfuse,
     "band": band,
     "binding": binding,
+    "compact": compact,
 }
 
 
