@@ -1,6 +1,7 @@
 """What gives way where not everything fits, and how far loads run ahead of the arithmetic."""
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -108,3 +109,45 @@ def test_what_plannings_of_other_tasks_decided_changes_nothing(monkeypatch):
     assert new[1::2] == [0] * len(every)
     assert all(new[::2])
     assert len({homes for _, homes in alone}) > 4
+
+
+def in_turn(parts: dict[str, int], order: str) -> tuple[Graph, list[Task]]:
+    """Results of so many parts of a memory each: at its first letter in an order one is made, at its second read."""
+    net, made, read, tasks = Net(), dict[str, str](), list[str](), list[Task]()
+    for letter in order.split():
+        if letter in made:
+            read.append(net.op("Neg", made[letter], name=f"read_{letter}"))
+            tasks.append(Task((read[-1],)))
+        else:
+            made[letter] = net.op("Exp", net.input(2, parts[letter] * PART // 2), name=letter)
+            tasks.append(Task((letter,)))
+    return assign_layouts(net.graph(*read)), tasks
+
+
+def test_results_move_out_of_the_way_of_one_that_has_room_in_parts():
+    """c lies between a and b; behind them are two parts and one and a half, of which d and its tiles need all."""
+    graph, tasks = in_turn({"a": 1, "b": 2, "c": 3, "d": 2}, "a b c a b d c d")
+    in_gb = []
+    for compact in (False, True):
+        _, homes = stay_on_chip(graph, tasks, with_room_for(6.5), (Level.LB, Level.GB), compact=compact)
+        in_gb.append([home.tensor for home in homes if home.level is Level.GB])
+    assert in_gb == [["d"], []]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_more_leaves_the_cores_where_others_move_out_of_the_way(seed):
+    random = Random(seed)
+    letters = "abcdef"[: random.randint(4, 6)]
+    order = [letter for letter in letters for _ in range(2)]
+    random.shuffle(order)
+    graph, tasks = in_turn({letter: random.randint(1, 4) for letter in letters}, " ".join(order))
+    away = []
+    for compact in (False, True):
+        _, homes = stay_on_chip(graph, tasks, with_room_for(6.5), (Level.LB, Level.GB), compact=compact)
+        away.append(sum(home.size_bytes for home in homes if home.level is Level.GB))
+        for number, one in enumerate(homes):
+            for other in homes[:number]:
+                apart = one.level is not other.level or one.last < other.first or other.last < one.first
+                ends = one.address + one.size_bytes, other.address + other.size_bytes
+                assert apart or ends[0] <= other.address or ends[1] <= one.address or other.tensor == one.instead_of
+    assert away[1] <= away[0]
