@@ -125,13 +125,16 @@ def in_turn(parts: dict[str, int], order: str) -> tuple[Graph, list[Task]]:
 
 
 def test_results_move_out_of_the_way_of_one_that_has_room_in_parts():
-    """c lies between a and b; behind them are two parts and one and a half, of which d and its tiles need all."""
-    graph, tasks = in_turn({"a": 1, "b": 2, "c": 3, "d": 2}, "a b c a b d c d")
-    in_gb = []
+    """c lies above b, from 1 to 3: behind a and b there is 1 below it and 3.5 above, and e needs 4 in one piece."""
+    sizes = {"a": 1, "b": 1, "c": 2, "d": 1, "e": 4}
+    graph, tasks = in_turn(sizes, "a b c a d b d e c e")
+    in_gb, begins = [], []
     for compact in (False, True):
         _, homes = stay_on_chip(graph, tasks, with_room_for(6.5), (Level.LB, Level.GB), compact=compact)
         in_gb.append([home.tensor for home in homes if home.level is Level.GB])
-    assert in_gb == [["d"], []]
+        begins += [home.address // PART for home in homes if home.tensor == "c"]
+    assert in_gb == [["e"], []]
+    assert begins == [1, 0]
 
 
 @pytest.mark.parametrize("seed", range(30))

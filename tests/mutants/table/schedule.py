@@ -20,10 +20,24 @@ SCHEDULE = (
     ),
     Mutant(
         "blocks that meet at one kernel may lie in one place",
-        "schedule/packing.py",
-        "taken[n].first <= one.last and one.first <= taken[n].last",
-        "taken[n].first < one.last and one.first < taken[n].last",
+        "ir/allocation.py",
+        "self.first <= other.last and other.first <= self.last",
+        "self.first < other.last and other.first < self.last",
         ("test_allocation::test_few_blocks_are_packed_as_well_as_they_can_be",),
+    ),
+    Mutant(
+        "results that move may lie where others stay",
+        "schedule/packing.py",
+        "for other in fixed if one.meets(other)",
+        "for other in fixed if one is other",
+        ("test_residency::test_no_more_leaves_the_cores_where_others_move_out_of_the_way",),
+    ),
+    Mutant(
+        "nothing moves out of the way",
+        "schedule/packing.py",
+        "*(one for one in taken if any(map(one.meets, near)))",
+        "*(one for one in taken if one in new)",
+        ("test_residency::test_results_move_out_of_the_way_of_one_that_has_room_in_parts",),
     ),
     Mutant(
         "pieces run in the order in which they become ready",

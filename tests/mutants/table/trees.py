@@ -57,6 +57,27 @@ TREES = (
         ("test_fused_latency::test_a_port_is_busy_for_visits_and_for_what_crosses_outside_of_them",),
     ),
     Mutant(
+        "an even memory may change further out than one around it",
+        "mapping/tree/walk_checking.py",
+        "inner = max((places[one] for one in inside & places.keys()), default=0)",
+        "inner = 0",
+        ("test_front_certificate::test_an_even_memory_does_not_change_further_out_than_one_outside_it",),
+    ),
+    Mutant(
+        "the search lets an even memory change further out than one around it",
+        "mapping/tree/problem.py",
+        "return any(inner in chain and outer in chain[chain.index(inner) + 1 : -1] for chain in chains)",
+        "return False",
+        ("test_front_certificate::test_an_even_memory_does_not_change_further_out_than_one_outside_it",),
+    ),
+    Mutant(
+        "a way beats others that go on otherwise",
+        "mapping/fused/unbeaten.py",
+        "group = group * (int(column.max(initial=0)) + 1) + column",
+        "group = group + 0 * column",
+        ("test_unbeaten::test_a_way_that_goes_on_otherwise_is_not_beaten",),
+    ),
+    Mutant(
         "what is brought for several windows is bounded by what it costs for each",
         "mapping/fused/group.py",
         "self._outside(number, base, times) if times > 1 else None",
