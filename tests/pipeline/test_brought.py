@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
+from tests.helpers.transfers import brought, sources, weight_bytes
 from tilestitch import api
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import DEPTH_FIRST, HandSchedule
-from tilestitch.ir.program import EngineKind, Kind, Program
+from tilestitch.ir.program import EngineKind, Kind
 from tilestitch.ir.tile_rule import KernelRule, Once
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.hand_schedule import hand_schedule_of
@@ -36,23 +36,6 @@ def by_hand(
     return found
 
 
-def sources(program: Program, kind: Kind, engine: EngineKind) -> list[tuple[str, Level]]:
-    """Of each instruction of a kind on engines of a kind, what it moves and from which memory."""
-    found = []
-    for at in np.flatnonzero(program.kind == kind).tolist():
-        if program.engines[program.engine[at]].kind is engine:
-            buffer = program.operand_buffer[program.operand_offsets[at]]
-            space = program.spaces[program.buffers.space[buffer]]
-            found.append((program.tensors[program.buffers.tensor[buffer]], space.level))
-    return found
-
-
-def brought(done: Compilation) -> list[str]:
-    """The tensors that DMA brings, one entry a transfer."""
-    assert done.program is not None
-    return [name for name, _ in sources(done.program, Kind.COPY, EngineKind.DMA_IN)]
-
-
 @pytest.mark.parametrize("once", [Once.SMALL, Once.ALL])
 def test_what_is_small_comes_in_one_transfer(once):
     """The numbers of all categories for all tables, and every bias; else each part comes by itself."""
@@ -60,17 +43,6 @@ def test_what_is_small_comes_in_one_transfer(once):
     assert before.count("categories") == 8
     assert after.count("categories") == 1
     assert len(after) == len(set(after)) < len(before)
-
-
-def weight_bytes(done: Compilation) -> int:
-    """What DMA brings of weights in an iteration."""
-    program = done.program
-    assert program is not None
-    engines = np.array([engine.kind is EngineKind.DMA_IN for engine in program.engines])
-    moved = np.flatnonzero(engines[program.engine] & (program.kind == Kind.COPY))
-    tensors = program.buffers.tensor[program.operand_buffer[program.operand_offsets[moved]]]
-    weights = np.array(["weight" in name for name in program.tensors])
-    return int(program.size_bytes[moved][weights[tensors]].sum()) // program.iterations
 
 
 def test_pieces_of_a_kernel_share_what_came_once():

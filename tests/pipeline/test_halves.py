@@ -18,7 +18,7 @@ from tilestitch.ir.tiles import tiles_of
 from tilestitch.kernels.shape import Operand
 from tilestitch.kernels.surroundings import Source, Surroundings
 from tilestitch.lower.addresses import Demand
-from tilestitch.lower.passing import Passing
+from tilestitch.lower.passing import Load, Passing
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import resume_network
 from tilestitch.pipeline.hand_schedule import hand_schedule_of
@@ -122,7 +122,7 @@ def test_the_ring_is_large_enough_for_what_is_needed_again():
     operand = Operand("w", Level.WEIGHTS, in_parts=True, from_the_start=True)
     regions = [Region((at,), (at + 1,)) for at in range(3)]
     passing = Passing()
-    passing.expect(operand, [[one] for one in (*regions, *regions)])
+    passing.expect([Load(operand, one, 64) for one in (*regions, *regions)])
     for number, region in enumerate(regions):
         assert passing.staged(operand, region) is None
         passing.passes(operand, region, number, 64)

@@ -59,6 +59,7 @@ class Kernel:
     mapping: LoopMapping | None = None  # of the anchor on an array: its tiles of the scratchpad are the kernel's
     ring: bool = False  # whether sums lie one behind the other in the accumulators; else all at the first address
     behind: bool = False  # whether its tiles lie behind those of the kernel before; else at the other end
+    together: bool = False  # whether what it brings to GB comes in fewer, larger transfers, as far as there is room
 
     @property
     def sink(self) -> str:

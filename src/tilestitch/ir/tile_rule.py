@@ -50,3 +50,4 @@ class KernelRule:
     scope: Level = Level.LB  # where their results wait at best
     once: Once = Once.NONE
     splits: tuple[int, ...] = ()  # over how many cores each dim of the operator is divided; none: to be decided
+    together: bool = False  # whether parts that adjoin come to GB together, so that set-ups take little of the time

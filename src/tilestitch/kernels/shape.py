@@ -342,6 +342,6 @@ def kernel_key(signatures: Signatures, kernel: Kernel) -> tuple:
     anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
     tiling = replace(kernel.tiling, resident=())
     resident = tuple(names.index(name) for name in kernel.tiling.resident)
-    flags = kernel.streamed, kernel.launches, kernel.mapping, kernel.ring
+    flags = kernel.streamed, kernel.launches, kernel.mapping, kernel.ring, kernel.together
     where = kernel.cores, kernel.box, kernel.strips
     return signature, anchor, tiling, resident, *where, *flags

@@ -26,7 +26,7 @@ from tilestitch.lower.builder import Address, Base, Builder, Iterations, Passage
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.copying import Copying
 from tilestitch.lower.homes import Around
-from tilestitch.lower.passing import Passing
+from tilestitch.lower.passing import Load, Passing, together_bytes
 from tilestitch.lower.places import OwnPlaces, RingSlots, slabs
 from tilestitch.lower.sums import SUM_BYTES, sums_of
 from tilestitch.lower.turns import turns_of_kernel, wave_cycles
@@ -125,8 +125,11 @@ class _KernelLowering:
         self.loaded = [(operand, self._changes(operand, loads)) for operand in ahead]
         self.passing = Passing()
         if kernel.tiling.halves is not None:
-            for operand, changes in self.loaded:
-                self.passing.expect(operand, [[one.region for one in wave if one.buffer is None] for wave in changes])
+            self.passing.expect(self._loads([operand for operand, _ in self.loaded]))
+        if kernel.together:
+            ring = [one for one, slots in self.places.staging.items() if isinstance(slots, RingSlots)]
+            whole = [one for one in ring if one.tensor not in self.sources]
+            self.passing.join(self._loads(whole), together_bytes(self.machine))
 
     def _changes(self, operand: Operand, loads: Mapping[int, Sequence[Needs]]) -> list[list[_Change]]:
         """Wave by wave, which cores need another region of an operand than before, and where it lies already."""
@@ -141,6 +144,16 @@ class _KernelLowering:
                 buffer = None if operand in loads[core][wave] else self._direct(core, operand, region)
                 found[wave].append(_Change(core, region, buffer))
         return found
+
+    def _loads(self, operands: Sequence[Operand]) -> list[Load]:
+        """What cores need next of some operands and do not have, in the order in which it is loaded."""
+        loaded = [(operand, changes) for operand, changes in self.loaded if operand in operands]
+        return [
+            Load(operand, region, self.graph.tensors[operand.tensor].bytes_of(region))
+            for wave in range(self.waves)
+            for operand, changes in loaded
+            for region in dict.fromkeys(one.region for one in changes[wave] if one.buffer is None)
+        ]
 
     def run(self) -> None:
         """Emit the kernel: launch, unless it continues the one before, then waves with the loads one ahead."""
@@ -182,7 +195,7 @@ class _KernelLowering:
             carrier = (
                 self._carrier(EngineKind.DMA_IN, self.kernel.cores[0]) if core is None else (EngineKind.MOVER, core)
             )
-            for slab in slabs(self.graph.tensors[name], region):
+            for slab in slabs(self.graph.tensors[name], region, least_bytes=self.places.slab_bytes):
                 self._copy(self.graph.tensors[name], slab, self.ddr[name], targets, *carrier)
 
     def _load(self, wave: int) -> None:
@@ -274,13 +287,15 @@ class _KernelLowering:
             self._copy(tensor, part, self.around.sources[operand.tensor][at], targets, EngineKind.MOVER, mover)
             return
         if operand in self.places.staging:
-            slots = self.places.staging[operand]
-            staged = self.passing.staged(operand, part)
+            slots, brought = self.places.staging[operand], self.passing.brought(operand, part)
+            staged = self.passing.staged(operand, brought)
             if staged is None:
-                staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(part), tensor.name, part)
-                self._copy(tensor, part, source, (staged,), EngineKind.DMA_IN, None)
+                size_bytes = tensor.bytes_of(brought)
+                slots = slots.holding(size_bytes) if isinstance(slots, RingSlots) else slots
+                staged = self.builder.buffer(slots.space, slots.next(), size_bytes, tensor.name, brought)
+                self._copy(tensor, brought, source, (staged,), EngineKind.DMA_IN, None)
                 if isinstance(slots, RingSlots):
-                    self.passing.passes(operand, part, staged, slots.size_bytes)
+                    self.passing.passes(operand, brought, staged, slots.size_bytes)
             source = staged
         if operand.level is Level.GB:
             self._copy(tensor, part, source, targets, EngineKind.DMA_IN, None)

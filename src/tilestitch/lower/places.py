@@ -16,6 +16,7 @@ from tilestitch.kernels.surroundings import Sources
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.homes import Around
+from tilestitch.lower.passing import together_bytes
 from tilestitch.lower.sums import SUM_BYTES, sums_of
 from tilestitch.lower.waves import Needs, Step
 
@@ -45,6 +46,10 @@ class RingSlots:
 
     def next(self) -> Address:
         return Address(Base.RING, self.size_bytes)
+
+    def holding(self, size_bytes: int) -> "RingSlots":
+        """The same, or for something larger."""
+        return self if size_bytes <= self.size_bytes else RingSlots(self.space, size_bytes)
 
 
 class OwnPlaces:
@@ -77,12 +82,13 @@ class OwnPlaces:
         self._stitched = not kernel.launches
         self._whole: dict[str, Address] = {}  # of tensors that are kept whole in GB
         self._own_bytes = [0] * len(self.cluster.spaces)
+        self.slab_bytes = max(SLAB_BYTES, together_bytes(self.cluster.machine)) if kernel.together else SLAB_BYTES
         self._place_operands(needs)
         self._place_results(steps)
         for name, address in self._whole.items():
             tensor, whole = graph.tensors[name], Region.whole(graph.tensors[name].shape)
             buffer = builder.buffer(self.cluster.space(Level.GB), address, tensor.size_bytes, name, whole)
-            self.resident[name] = buffer, slabs(tensor, whole)
+            self.resident[name] = buffer, slabs(tensor, whole, least_bytes=self.slab_bytes)
 
     @property
     def demand(self) -> Demand:

@@ -10,12 +10,12 @@ from tilestitch.base.units import aligned, format_bytes
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import Buffers, Program
-from tilestitch.ir.schedule import Schedule
+from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.kernels.shape import Signatures
-from tilestitch.lower.addresses import addresses, place
+from tilestitch.lower.addresses import Surface, addresses, place
 from tilestitch.lower.blocks import Blocks, Known, in_ddr
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.homes import Homes
+from tilestitch.lower.homes import Around, Homes
 from tilestitch.lower.limits import expect_few_steps
 from tilestitch.lower.link import SPACE, Linker, Numbering
 from tilestitch.lower.sums import with_sums
@@ -76,14 +76,24 @@ def lower(
     blocks = Blocks(cluster, graph, lowered.signatures, linker.in_ddr, lowered.blocks)
     for number, kernel in enumerate(schedule.kernels):
         around, free = homes.enter(number, kernel)
-        block, demand, here = blocks.find(number, kernel, around)
-        spaces = block.buffers[:, SPACE]
-        if here.cores is not None:
-            demand, spaces = demand.on(here.cores.spaces), here.cores.spaces[spaces]
-        places = place(cluster, kernel, demand, free)
-        linker.add(block, addresses(cluster, block, spaces, places, free, ring=kernel.ring), here)
+        try:
+            _add(linker, blocks, number, kernel, around, free)
+        except DoesNotFit:
+            if not kernel.together:
+                raise
+            _add(linker, blocks, number, replace(kernel, together=False), around, free)
         progress(number + 1, len(schedule.kernels))
     return _assemble(replace(schedule, graph=graph), cluster, linker, plan)
+
+
+def _add(linker: Linker, blocks: Blocks, number: int, kernel: Kernel, around: Around, free: Surface) -> None:
+    """Add the instructions of a kernel; raises `DoesNotFit`, and adds none, where what passes GB has no room there."""
+    block, demand, here = blocks.find(number, kernel, around)
+    spaces = block.buffers[:, SPACE]
+    if here.cores is not None:
+        demand, spaces = demand.on(here.cores.spaces), here.cores.spaces[spaces]
+    places = place(linker.cluster, kernel, demand, free)
+    linker.add(block, addresses(linker.cluster, block, spaces, places, free, ring=kernel.ring), here)
 
 
 def expect_fits(schedule: Schedule, machine: Accelerator) -> None:

@@ -83,8 +83,12 @@ def placed(
     )
     if isinstance(partition, ByHand):
         by_hand = partition.schedule
-        if by_hand.ring or by_hand.behind:
-            kernels = tuple(replace(kernel, ring=by_hand.ring, behind=by_hand.behind) for kernel in kernels)
+        together = {rule.sink for rule in by_hand.rules if rule.together}
+        if by_hand.ring or by_hand.behind or together:
+            kernels = tuple(
+                replace(kernel, ring=by_hand.ring, behind=by_hand.behind, together=kernel.sink in together)
+                for kernel in kernels
+            )
     return Schedule(
         run.strategy,
         graph,

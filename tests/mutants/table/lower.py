@@ -12,6 +12,27 @@ EARLY = "test_hazards::test_no_byte_is_touched_too_early"
 
 LOWER = (
     Mutant(
+        "the ring forgets what is read later of what came together",
+        "lower/passing.py",
+        "self._times[parcel.operand, parcel.region] = len(parcel.parts)",
+        "pass",
+        ("test_together::test_the_same_bytes_come_in_fewer_transfers",),
+    ),
+    Mutant(
+        "what comes together need not adjoin",
+        "lower/passing.py",
+        "return box and not",
+        "return not",
+        ("test_together::test_what_makes_no_box_comes_alone",),
+    ),
+    Mutant(
+        "the ring need not hold what came together until its last part is read",
+        "lower/passing.py",
+        "self._reach_bytes = max(self._reach_bytes, self._passed_bytes - before_bytes)",
+        "pass",
+        ("test_together::test_the_ring_holds_a_part_until_it_is_read",),
+    ),
+    Mutant(
         "a reader does not wait for the writer",
         "lower/hazards.py",
         "    _conflicts(text, uses, entries, operand, 2 * int(text.buffer[operand]) + 1, engine",

@@ -39,7 +39,7 @@ FAR = 1.5  # a schedule that is slower than the fastest by this factor is not ch
 TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
 FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else changes makes other orders better
 FINISHING = ("binding", "order")
-LAST = ("compact",)  # tried of what was found, also where the budget is spent
+LAST = ("compact", "together")  # tried of what was found, also where the budget is spent
 LATER = ("binding", "divide")  # what is tried of the last beginning: it seldom decides which one is the best
 UNFIT = 4  # so many candidates that do not fit, were known or are slow by estimate count as one that was simulated
 BARREN = 10  # after so many of a kind that were not simulated, one behind the other, it rests until another gains
@@ -88,12 +88,21 @@ class Line:
     """A beginning, and what the moves made of it."""
 
     found: list[Evaluated]
+    greedy: bool = False  # whether only the fastest is gone on from
     kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in (*LATER, *LAST))
     open: dict[int, dict[str, Iterator[Candidate]]] = field(default_factory=dict)  # moves left, by place among these
     # What the next move of a kind may gain: the mean of what they took away, the latest counting most.
     promise: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MOVES, EXPECTED_GAIN))
     barren: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MOVES, 0))  # not simulated, one after another
     looked: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MOVES, 0))  # how far, among those of a kind
+
+    def add(self, one: Evaluated) -> None:
+        """Go on from a candidate as well; or from it alone, and only where it is the fastest."""
+        if not self.greedy:
+            self.found.append(one)
+        elif one.latency_cycles < self.fastest.latency_cycles:
+            self.found = [one]
+            self.open.clear()
 
     def learn(self, kind: str, gain: float | None) -> None:
         """Note what a move took away; None where it was not simulated."""
@@ -334,9 +343,9 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
         state.lines = [state.lines[at] for at in ranked[: (len(ranked) + 1) // 2]]
     state.lines[0].widen(LATER)
     _try_moves(request, state, spending, batches, 1.0 - FINISH, state.lines[0])
-    _try_moves(request, state, spending, (), 1.0, Line([state.best], FINISHING))
+    _try_moves(request, state, spending, (), 1.0, Line([state.best], kinds=FINISHING))
     _try_moves(request, state, spending, batches, 1.0, state.lines[0])
-    _try_moves(request, state, spending, (), inf, Line([state.best], LAST))
+    _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=LAST))
 
 
 def _limit(found: Sequence[Evaluated]) -> int | None:
@@ -372,7 +381,7 @@ def _try_moves(
             spending.tries += 1 / UNFIT
             continue
         spending.tries += 1
-        line.found.append(one)
+        line.add(one)
         state.best = one if one.latency_cycles < state.best.latency_cycles else state.best
 
 

@@ -57,6 +57,11 @@ class Candidate:
         return Rewriting(self.joined, self.apart, self.folded, self.bands, self.streams)
 
     @property
+    def together(self) -> tuple[str, ...]:
+        """The last operators of kernels that bring more with a transfer."""
+        return tuple(rule.sink for rule in self.rules if rule.together)
+
+    @property
     def sinks(self) -> tuple[str, ...]:
         """The last operators of the kernels."""
         return tuple(kernel[-1] for kernel in self.kernels)

@@ -95,7 +95,8 @@ class Evaluator:
         policy = request.policy(strategy_by_hand(partition.schedule))
         found = ordered(graph, partition, request.machine, policy, shared.tilings.pieces)
         run = request.run(NAME, candidate.batch)
-        asked = tuple(found.tasks), candidate.spill, candidate.ring, candidate.behind, candidate.compact
+        flags = candidate.spill, candidate.ring, candidate.behind, candidate.compact
+        asked = tuple(found.tasks), *flags, candidate.together
         planned, schedule = shared.planned.get(asked), None
         if planned is None:
             schedule = placed(graph, partition, found, request.machine, policy, run, tilings=shared.tilings)

@@ -23,6 +23,7 @@ from tilestitch.schedule.pieces import KernelIndex
 from tilestitch.schedule.splits import possible_splits
 from tilestitch.schedule.tasks import is_small_table
 
+TOGETHER_KINDS = 4  # kinds of kernels of which it is tried whether larger transfers help, those that lose most
 SPLITS = 6  # places at which a sub-graph is divided, the narrowest
 WHOLE_ROOM = TileRule(columns=True, room=TileRoom.WHOLE, parts=True)
 TILE_RULES = (
@@ -197,6 +198,7 @@ def with_rules(
     scope: Level | None = None,
     once: Once | None = None,
     splits: tuple[int, ...] | None = None,
+    together: bool | None = None,
 ) -> Candidate:
     """The candidate with something else asked of kernels that end with some operators; what is in halves stays so."""
     rules = {one.sink: one for one in candidate.rules}
@@ -205,6 +207,7 @@ def with_rules(
         now = rule.tiles
         asked = replace(tiles or now, first_cycles=now.first_cycles, last_cycles=now.last_cycles)
         rule = replace(rule, tiles=asked, scope=scope or rule.scope, once=once or rule.once)
+        rule = replace(rule, together=rule.together if together is None else together)
         rules[sink] = replace(rule, splits=rule.splits if splits is None else splits)
     kept = [rules[kernel[-1]] for kernel in candidate.kernels if kernel[-1] in rules]
     return replace(candidate, rules=tuple(one for one in kept if one != KernelRule(one.sink)))
@@ -244,6 +247,16 @@ def rules(scene: Scene) -> Iterator[Candidate]:
         if spill is not candidate.spill:
             yield replace(candidate, spill=spill)
     yield from (one for one in binding(scene) if one.binding is not BindingRule.EVEN)
+
+
+def together(scene: Scene) -> Iterator[Candidate]:
+    """More with each transfer to GB, in all kernels; where it is more, less in kernels that are alike."""
+    candidate = scene.candidate
+    now = set(candidate.together)
+    if len(now) < len(candidate.sinks):
+        yield with_rules(candidate, candidate.sinks, together=True)
+    for sinks in _alike(scene)[:TOGETHER_KINDS] if now else ():
+        yield with_rules(candidate, sinks, together=not now >= set(sinks))
 
 
 def compact(scene: Scene) -> Iterator[Candidate]:
@@ -288,6 +301,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "unfuse": unfuse,
     "band": band,
     "binding": binding,
+    "together": together,
     "compact": compact,
 }
 
