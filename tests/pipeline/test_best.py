@@ -15,6 +15,7 @@ from tilestitch.cost.block_bounds import least_block_cycles
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.choices import Effort, Stage
 from tilestitch.ir.partition import Blocks
+from tilestitch.ir.tile_rule import Once
 from tilestitch.kernels.runnable import picks_from_itself
 from tilestitch.lower import blocks
 from tilestitch.ops.depthwise import sizes_of
@@ -107,6 +108,18 @@ def test_kernels_whose_sums_lie_elsewhere_are_not_lowered_again(monkeypatch):
     assert one is not None
     assert not one.repeated
     assert not lowered
+
+
+def test_small_tables_come_to_gb_once_and_rows_are_picked_there():
+    """BERT's two token types, which 32 rows are picked of; then the indices of all tables come once as well."""
+    _, scene = scene_of("bert-base-16", "astitch")
+    graph, tables, all_indices = scene.graph, *MOVES["pick"](scene)
+    asked = [{one.sink for one in found.rules if one.once is Once.SMALL} for found in (tables, all_indices)]
+    read = [{graph.by_name[sink].inputs[0] for sink in sinks} for sinks in asked]
+    assert read == [{"embeddings.token_type"}, {"embeddings.token_type", "embeddings.word"}]
+    assert tables.picks
+    assert all_indices.picks
+    assert not list(MOVES["pick"](replace(scene, candidate=tables)))
 
 
 def test_no_kernel_picks_rows_of_what_it_makes():

@@ -26,6 +26,11 @@ class Ring:
     def __init__(self) -> None:
         self.address = 0
 
+    def enter(self, low: int, high: int) -> None:
+        """Be within `low` and `high` from now on, whether anything comes or not: there nothing else was before."""
+        if not low <= self.address <= high:
+            self.address = low
+
     def take(self, size_bytes: int, low: int, high: int) -> int:
         """The next address of a buffer that lies within `low` and `high`."""
         if self.address < low or self.address + size_bytes > high:
@@ -82,6 +87,7 @@ def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Pl
         gb = cluster.space(Level.GB)
         begin = free.ring.address
         low, high = _beyond(cluster, gb, own_bytes[gb], free)
+        free.ring.enter(low, high)
         found = {name: free.ring.take(size, low, high) for name, size in demand.whole}
         taken = sorted((found[name], found[name] + aligned(size)) for name, size in demand.whole)
         if all(stop <= high for _, stop in taken) and all(a[1] <= b[0] for a, b in pairwise(taken)):

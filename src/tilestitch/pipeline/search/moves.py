@@ -105,7 +105,7 @@ def tiles(scene: Scene) -> Iterator[Candidate]:
 def bring(scene: Scene) -> Iterator[Candidate]:
     """Constants and inputs brought once or part by part; rows picked in GB, where what they are of can be there."""
     graph, candidate = scene.graph, scene.candidate
-    picking = {op.name: read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
+    picking = _picked(graph)
     if set(picking.values()) & set(graph.producers):
         yield replace(candidate, picks=not candidate.picks)
     again = _brought_again(scene)
@@ -118,12 +118,30 @@ def bring(scene: Scene) -> Iterator[Candidate]:
     asked += [(others, Once.KERNEL, WHOLE_ROOM), (others, Once.KERNEL, None), (others, Once.SMALL, None)]
     asked += [(candidate.sinks, once, None) for once in (Once.ALL, Once.NONE)]
     yield from _brought(candidate, asked)
+    yield from _small_tables_in_gb(candidate, graph, picking)
+    ways = (Once.ALL, Once.KERNEL, Once.SMALL, Once.NONE)
+    yield from _brought(candidate, [(sinks, once, None) for sinks in alike for once in ways])
+
+
+def pick(scene: Scene) -> Iterator[Candidate]:
+    """Rows of small tables picked in GB, where the tables come once; and indices come once as well."""
+    graph, candidate = scene.graph, scene.candidate
+    picking = _picked(graph)
+    for one in _small_tables_in_gb(candidate, graph, picking):
+        yield one
+        yield with_rules(one, [kernel[-1] for kernel in one.kernels if picking.keys() & set(kernel)], once=Once.SMALL)
+
+
+def _picked(graph: Graph) -> dict[str, str]:
+    """What rows are picked of, by the operator that picks them."""
+    return {op.name: read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
+
+
+def _small_tables_in_gb(candidate: Candidate, graph: Graph, picking: Mapping[str, str]) -> Iterator[Candidate]:
     small = {name for name, table in picking.items() if table not in graph.producers and is_small_table(graph, table)}
     if small and not candidate.picks:
         sinks = [kernel[-1] for kernel in candidate.kernels if small & set(kernel)]
         yield replace(with_rules(candidate, sinks, once=Once.SMALL), picks=True)
-    ways = (Once.ALL, Once.KERNEL, Once.SMALL, Once.NONE)
-    yield from _brought(candidate, [(sinks, once, None) for sinks in alike for once in ways])
 
 
 def _brought(candidate: Candidate, asked: Sequence[tuple[Sequence[str], Once, TileRule | None]]) -> Iterator[Candidate]:
@@ -302,6 +320,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "band": band,
     "binding": binding,
     "together": together,
+    "pick": pick,
     "compact": compact,
 }
 
