@@ -1,6 +1,23 @@
 """Where what passes GB lies: one behind the other, in what has long been free."""
 
-from tilestitch.lower.addresses import Ring
+import pytest
+
+from tilestitch.hardware.accelerator import Level
+from tilestitch.hardware.load import load_machine
+from tilestitch.ir.schedule import Kernel, Tiling
+from tilestitch.lower.addresses import Demand, Ring, Surface, place
+from tilestitch.lower.cluster import Cluster
+
+CLUSTER = Cluster(load_machine("stcp920"))
+GB_BYTES = CLUSTER.spaces[CLUSTER.space(Level.GB)].size_bytes
+TILING = Tiling(splits=(), tile=(), steps=(), order=(), reduction=(), resident=())
+KERNEL = Kernel("k1", ("one",), None, TILING, (0,), 1, launches=False)
+NOTHING = Demand((0,) * len(CLUSTER.spaces), (), None)
+
+
+def placed(ring: Ring, free_from: int) -> None:
+    """Place a kernel that brings nothing and whose own places take nothing, where the begin of GB is taken."""
+    place(CLUSTER, KERNEL, NOTHING, Surface({Level.GB: (free_from, GB_BYTES)}, ring, {}, {}, upper=False))
 
 
 def test_each_lies_behind_the_one_before_and_the_ring_begins_anew_at_its_end():
@@ -8,15 +25,17 @@ def test_each_lies_behind_the_one_before_and_the_ring_begins_anew_at_its_end():
     assert [ring.take(96, 0, 320) for _ in range(4)] == [0, 128, 0, 128]
 
 
-def test_what_was_taken_meanwhile_is_not_filled_first_when_it_is_free_again():
-    """Whoever lay there has just been read; what lies beyond was free all the time, so loads need not wait for it."""
+@pytest.mark.parametrize("before", [0, 4096])
+def test_what_was_taken_meanwhile_is_not_filled_first_when_it_is_free_again(before):
+    """Whoever lay there was just read; what lies beyond was free all the time, so loads need not wait for it."""
     ring = Ring()
-    ring.enter(256, 1024)  # a kernel that brings nothing, while others lie below
-    assert ring.take(64, 0, 1024) == 256
+    ring.take(before, 0, GB_BYTES)
+    placed(ring, 8192)
+    assert ring.take(64, 0, GB_BYTES) == 8192
 
 
 def test_the_ring_stays_where_it_is_while_that_is_free():
     ring = Ring()
-    ring.take(512, 0, 1024)
-    ring.enter(256, 1024)
-    assert ring.address == 512
+    ring.take(16384, 0, GB_BYTES)
+    placed(ring, 8192)
+    assert ring.take(64, 0, GB_BYTES) == 16384

@@ -428,6 +428,23 @@ def test_the_report_says_what_was_tried(monkeypatch, golden):
     golden("best_notes.txt", "\n".join(report.notes))
 
 
+def test_what_is_tried_last_is_tried_of_the_fastest_alone(monkeypatch):
+    """Also where the budget is spent: larger transfers in all kernels, then in fewer kinds; none with low effort."""
+    tried = {}
+    for effort in (Effort.LOW, Effort.MEDIUM):
+        monkeypatch.setitem(search.BUDGETS, effort, Budget(0, 10**9))
+        report = compiled("vit-b16", effort=effort, batch=2, verify=True).report
+        assert report is not None
+        assert report.outcome == "passed"
+        tried[effort] = (
+            report.latency_cycles,
+            [note.split(", ")[0].strip() for note in report.notes if " faster, " in note],
+        )
+    assert tried[Effort.LOW][1] == ["compact: 1 tried"]
+    assert tried[Effort.MEDIUM][1] == ["together: 5 tried", "compact: 2 tried"]
+    assert tried[Effort.MEDIUM][0] < 0.9 * tried[Effort.LOW][0]
+
+
 def test_it_is_one_of_several_to_compare(monkeypatch):
     monkeypatch.setitem(search.BUDGETS, Effort.LOW, FEW)
     found = api.compare("resnet18:small", "toy", ["tvm", "best"], batch=2, options=Options(effort=Effort.LOW))

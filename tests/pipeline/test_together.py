@@ -9,7 +9,7 @@ from tilestitch import api
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.region import Region
-from tilestitch.ir.tile_rule import KernelRule
+from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, TileRule
 from tilestitch.kernels.shape import Operand
 from tilestitch.lower import passing
 from tilestitch.lower import program as lowering
@@ -24,14 +24,16 @@ WEIGHTS = Operand("weights", Level.WEIGHTS, in_parts=True, from_the_start=True)
 OTHERS = Operand("others", Level.WEIGHTS, in_parts=True, from_the_start=True)
 
 
-def compiled(network: str, *, together: bool, gb_bytes: int | None = None) -> Compilation:
+def compiled(
+    network: str, *, together: bool, gb_bytes: int | None = None, tiles: TileRule = BY_ESTIMATE
+) -> Compilation:
     """As `graphturbo` has it, executed and compared with onnxruntime."""
     memories = [replace(one, size_bytes=gb_bytes) if one.level is Level.GB else one for one in MACHINE.memories]
     machine = MACHINE if gb_bytes is None else replace(MACHINE, memories=tuple(memories))
     done = api.compile(network, machine, strategy="graphturbo", batch=8)
     assert done.schedule is not None
     sinks = dict.fromkeys(kernel.sink for kernel in done.schedule.kernels)
-    rules = tuple(KernelRule(sink, together=together) for sink in sinks)
+    rules = tuple(KernelRule(sink, tiles, together=together) for sink in sinks)
     options = Options(batch_per_cluster=done.schedule.batch)
     schedule = replace(hand_schedule_of(done), rules=rules)
     found = api.compile(network, machine, strategy=schedule, batch=8, options=options, verify=True)
@@ -53,6 +55,15 @@ def test_set_ups_are_saved():
     assert apart is not None
     assert together is not None
     assert together.latency_cycles < 0.9 * apart.latency_cycles
+
+
+def test_what_halves_of_tiles_need_twice_comes_beside_what_comes_together():
+    """Executed: each finds its own in the ring."""
+    halves = TileRule(first_cycles=100, last_cycles=100)
+    apart, together = (compiled("bert-base-128:small", together=one, tiles=halves) for one in (False, True))
+    assert together.schedule is not None
+    assert any(kernel.tiling.halves is not None for kernel in together.schedule.kernels)
+    assert len(brought(together)) < len(brought(apart))
 
 
 def columns(*numbers: int, of: Operand = WEIGHTS) -> list[Load]:

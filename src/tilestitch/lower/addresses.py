@@ -27,7 +27,10 @@ class Ring:
         self.address = 0
 
     def enter(self, low: int, high: int) -> None:
-        """Be within `low` and `high` from now on, whether anything comes or not: there nothing else was before."""
+        """Move on to an address between `low` and `high`, what a kernel leaves free, also where nothing comes for it.
+
+        Else a later load might lie where something was until just before, and would wait for whoever read that last.
+        """
         if not low <= self.address <= high:
             self.address = low
 
@@ -85,9 +88,9 @@ def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Pl
     beside: dict[str, int] = {}
     if free.ring is not None and cluster.has(Level.GB):
         gb = cluster.space(Level.GB)
-        begin = free.ring.address
         low, high = _beyond(cluster, gb, own_bytes[gb], free)
         free.ring.enter(low, high)
+        begin = free.ring.address
         found = {name: free.ring.take(size, low, high) for name, size in demand.whole}
         taken = sorted((found[name], found[name] + aligned(size)) for name, size in demand.whole)
         if all(stop <= high for _, stop in taken) and all(a[1] <= b[0] for a, b in pairwise(taken)):

@@ -12,6 +12,13 @@ EARLY = "test_hazards::test_no_byte_is_touched_too_early"
 
 LOWER = (
     Mutant(
+        "loads come to where others lay until just before",
+        "lower/addresses.py",
+        "        free.ring.enter(low, high)\n",
+        "",
+        ("test_addresses::test_what_was_taken_meanwhile_is_not_filled_first_when_it_is_free_again",),
+    ),
+    Mutant(
         "the ring forgets what is read later of what came together",
         "lower/passing.py",
         "self._times[parcel.operand, parcel.region] = len(parcel.parts)",

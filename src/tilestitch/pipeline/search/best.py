@@ -5,6 +5,7 @@ attention as one kernel, and sums in a ring. The first part of the budget goes t
 shares, then to the faster half of them, until one is left. The next move is of the kind that gained most a try of late.
 A candidate that is faster than all others is changed next; where its neighbours are exhausted, the next faster one is.
 The last part of the budget goes to the order in which the pieces of the fastest run, and to how they are divided.
+Behind it a few moves are tried of the fastest alone, however much was spent.
 Nothing depends on a clock or on chance.
 """
 
@@ -40,6 +41,7 @@ TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may nee
 FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else changes makes other orders better
 FINISHING = ("binding", "order")
 LAST = ("compact", "together", "pick")  # tried of what was found, also where the budget is spent
+DEAR = ("together",)  # those of them that are left out with low effort: all kernels are lowered again
 LATER = ("binding", "divide")  # what is tried of the last beginning: it seldom decides which one is the best
 UNFIT = 4  # so many candidates that do not fit, were known or are slow by estimate count as one that was simulated
 BARREN = 10  # after so many of a kind that were not simulated, one behind the other, it rests until another gains
@@ -345,7 +347,8 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
     _try_moves(request, state, spending, batches, 1.0 - FINISH, state.lines[0])
     _try_moves(request, state, spending, (), 1.0, Line([state.best], kinds=FINISHING))
     _try_moves(request, state, spending, batches, 1.0, state.lines[0])
-    _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=LAST))
+    last = [kind for kind in LAST if request.options.effort is not Effort.LOW or kind not in DEAR]
+    _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=last))
 
 
 def _limit(found: Sequence[Evaluated]) -> int | None:

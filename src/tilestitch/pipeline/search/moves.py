@@ -225,8 +225,8 @@ def with_rules(
         now = rule.tiles
         asked = replace(tiles or now, first_cycles=now.first_cycles, last_cycles=now.last_cycles)
         rule = replace(rule, tiles=asked, scope=scope or rule.scope, once=once or rule.once)
-        rule = replace(rule, together=rule.together if together is None else together)
-        rules[sink] = replace(rule, splits=rule.splits if splits is None else splits)
+        splits_asked = rule.splits if splits is None else splits
+        rules[sink] = replace(rule, splits=splits_asked, together=rule.together if together is None else together)
     kept = [rules[kernel[-1]] for kernel in candidate.kernels if kernel[-1] in rules]
     return replace(candidate, rules=tuple(one for one in kept if one != KernelRule(one.sink)))
 
