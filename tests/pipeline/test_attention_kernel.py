@@ -14,7 +14,7 @@ from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
-from tilestitch.pipeline.search.best import with_fused_attention
+from tilestitch.pipeline.search.beginnings import with_fused_attention
 from tilestitch.pipeline.search.candidate import Candidate, candidate_of
 from tilestitch.pipeline.search.evaluate import Evaluator
 from tilestitch.pipeline.search.fusing import fuse

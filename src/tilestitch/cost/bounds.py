@@ -16,6 +16,7 @@ from tilestitch.ir.region import Region
 from tilestitch.ops import is_contraction, is_elementwise
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.depthwise import least_folds_of, plain_on_matrix, results_in, sizes_of
+from tilestitch.ops.partial_sums import is_partial_sum
 from tilestitch.ops.streaming import CARRY, is_block
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations, whole_product
 
@@ -239,7 +240,9 @@ def _is_weight_alone(graph: Graph, op: Operator) -> bool:
 
 
 def _counts(graph: Graph, op: Operator) -> bool:
-    """Whether a network needs an operator, as it does not need what only cutting a softmax into blocks adds to it."""
+    """Whether a network needs an operator, as it does not need what cutting a softmax or a product adds to it."""
+    if is_partial_sum(op):
+        return False
     makers = (maker.kind for name in op.inputs for maker in graph.producers.get(name, ()))
     return CARRY not in (op.kind, *makers)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilestitch.hardware.accelerator import Level
-from tilestitch.ir.rewriting import Band, Rewriting, Stream
+from tilestitch.ir.rewriting import Band, Rewriting, SplitK, Stream
 from tilestitch.ir.tile_rule import KernelRule
 
 DEPTH_FIRST, BREADTH_FIRST = "depth_first", "breadth_first"
@@ -62,13 +62,15 @@ class HandSchedule:
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     streams: tuple[Stream, ...] = ()  # softmaxes between products that run block by block
+    split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, each behind what makes that part
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
     lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
 
     @property
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
-        return Rewriting(self.joined, self.apart, self.folded, tuple(self.bands), tuple(self.streams))
+        whole = self.joined, self.apart, self.folded
+        return Rewriting(*whole, tuple(self.bands), tuple(self.streams), tuple(self.split_k))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,14 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class SplitK:
+    """A product that runs in so many parts of its reduction, each right behind what makes that part of its operand."""
+
+    operator: str
+    parts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rewriting:
     """What is rewritten: by default nothing."""
 
@@ -37,3 +45,4 @@ class Rewriting:
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
     streams: tuple[Stream, ...] = ()  # softmaxes that run block by block, in the order of the network
+    split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, in the order of the network

@@ -13,6 +13,7 @@ from tilestitch.base.units import counted
 from tilestitch.ir.graph import Attribute, Graph, Operator
 from tilestitch.ops import RULES, VIEWS, generic
 from tilestitch.ops.functions import FUNCTIONS
+from tilestitch.ops.partial_sums import PARTIAL
 from tilestitch.ops.streaming import BLOCK_OF
 
 _MANY = 2**31
@@ -106,6 +107,7 @@ _ATTRIBUTES: dict[str, dict[str, type]] = {  # of element-wise kinds
     "thresholded_relu": {"alpha": float},
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
+    "add": {PARTIAL: int},
     "cast": {"saturate": int, "round_mode": str},
     "gelu": {"approximate": str},
     "hard_sigmoid": {"alpha": float, "beta": float},

@@ -418,11 +418,11 @@ def _checked(request: Request, done: Compilation, model: onnx.ModelProto, refere
 
 
 def _unblocked(done: Compilation) -> Graph:
-    """The network that a schedule is of, with every softmax whole: what blocks of it round is no excuse."""
+    """The network of a schedule, with every softmax and product whole: what parts of them round is no excuse."""
     partition = given(done.partition)
-    if not isinstance(partition, ByHand) or not partition.schedule.streams:
+    if not isinstance(partition, ByHand) or not (partition.schedule.streams or partition.schedule.split_k):
         return given(done.schedule).graph
-    graph, _ = composed_graph(given(done.simplified), replace(partition.schedule.rewriting, streams=()))
+    graph, _ = composed_graph(given(done.simplified), replace(partition.schedule.rewriting, streams=(), split_k=()))
     return graph
 
 

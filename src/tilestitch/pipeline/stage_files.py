@@ -8,7 +8,7 @@ also holds the schedule that it was lowered from.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from tilestitch.base.errors import InputError, InvalidIR, printable
 from tilestitch.base.json_text import JsonPart, Rows, document_text, json_fields, json_value
@@ -22,7 +22,7 @@ from tilestitch.ir.forms.program_form import program_in, program_text
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Groups, Partition, SubGraphs
 from tilestitch.ir.program import Program
-from tilestitch.ir.rewriting import Band, Rewriting, Stream
+from tilestitch.ir.rewriting import Band, Rewriting, SplitK, Stream
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import BlockRun, Home, Kernel, PieceRun
 from tilestitch.ir.verify_schedule import verify_partition, verify_schedule
@@ -47,6 +47,7 @@ _PARTITIONS = {"groups": Groups, "sub-graphs": SubGraphs, "blocks": Blocks, "by 
 _FAULTS_SHOWN = 20
 
 Fields: TypeAlias = Mapping[str, JsonPart]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +194,14 @@ def rewriting_in(start: Started) -> Rewriting:
     schedule = fields["schedule"].entries()
     asked = {name for name in ("joined", "apart", "folded") if name in schedule and schedule[name].value is True}
     where = f"{start.where}: partition: schedule"
-    bands = value_of(tuple[Band, ...], schedule["bands"].value, f"{where}: bands") if "bands" in schedule else ()
-    found = schedule.get("streams")
-    streams = () if found is None else value_of(tuple[Stream, ...], found.value, f"{where}: streams")
-    return Rewriting("joined" in asked, "apart" in asked, "folded" in asked, bands, streams)
+    bands = _several(schedule, "bands", Band, where)
+    streams, splits = _several(schedule, "streams", Stream, where), _several(schedule, "split_k", SplitK, where)
+    return Rewriting("joined" in asked, "apart" in asked, "folded" in asked, bands, streams, splits)
+
+
+def _several(schedule: Fields, name: str, kind: type[T], where: str) -> tuple[T, ...]:
+    """A list of values of a kind; empty where there is none of that name."""
+    return value_of(tuple[kind, ...], schedule[name].value, f"{where}: {name}") if name in schedule else ()
 
 
 def decisions_in(start: Started, graph: Graph, machine: Accelerator) -> Decisions:

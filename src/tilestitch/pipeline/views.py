@@ -19,6 +19,7 @@ from tilestitch.passes.joined import joined
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.parted import in_parts
+from tilestitch.passes.split_k import ends_of_parts, with_split_k
 from tilestitch.passes.streamed import ends_of_blocks, with_streams
 from tilestitch.passes.views import resolve_views
 
@@ -46,7 +47,7 @@ def compose_views(
     expect_compilable(machine)
     graph, now = composed_graph(simplified) if known is None else known
     grouped = {name for names in now.values() for name in names}
-    closed = ends_of_blocks(graph)
+    closed = ends_of_blocks(graph) | ends_of_parts(graph)
     position = {op.name: number for number, op in enumerate(graph.operators)}
     kernels = []
     for group in groups:
@@ -64,9 +65,10 @@ def composed_graph(simplified: Graph, rewriting: Rewriting = Rewriting()) -> Wit
     graph = assign_layouts(with_bands(write_outputs(resolved), rewriting.bands))
     folding = (without_factors,) if rewriting.folded else ()
     streaming = (partial(with_streams, streams=rewriting.streams),) if rewriting.streams else ()
+    splitting = (partial(with_split_k, splits=rewriting.split_k),) if rewriting.split_k else ()
     joining = (joined,) if rewriting.joined else ()
     parting = (in_parts,) if rewriting.apart else ()
-    for change in (*folding, *streaming, *joining, *parting):
+    for change in (*folding, *streaming, *splitting, *joining, *parting):
         graph, parts = change(graph)
         now = {old: tuple(dict.fromkeys(one for name in names for one in parts[name])) for old, names in now.items()}
     verify_graph(graph)

@@ -15,28 +15,19 @@ from itertools import islice
 from math import inf
 
 from tilestitch.base.units import counted
-from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import Effort
-from tilestitch.ir.graph import Graph
-from tilestitch.ir.tile_rule import TileRoom, TileRule
 from tilestitch.pipeline.batches import latency, not_slower
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
-from tilestitch.pipeline.search.banding import with_bands
+from tilestitch.pipeline.search.beginnings import FAR, beginnings, lowered_limit
 from tilestitch.pipeline.search.candidate import NAME, Candidate, candidate_of, plain_candidate
-from tilestitch.pipeline.search.columns import with_columns
-from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator
-from tilestitch.pipeline.search.fusing import with_attention
-from tilestitch.pipeline.search.moves import MOVES, WHOLE_ROOM, with_rules
-from tilestitch.pipeline.search.parting import with_factors_folded
+from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator, latency_cycles
+from tilestitch.pipeline.search.moves import MOVES
 from tilestitch.pipeline.search.scene import Scene
-from tilestitch.pipeline.search.streaming import streamed
 from tilestitch.pipeline.stages import Request, at_batch
 from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy, strategy_named
 
-NEAR = 1.02  # slower than the fastest by this factor, both before instructions are reordered: stays slower
 HOPELESS = 1.06  # what is estimated to take longer than the fastest by this factor is not simulated
-FAR = 1.5  # a schedule that is slower than the fastest by this factor is not changed
 TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
 FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else changes makes other orders better
 FINISHING = ("binding", "order")
@@ -46,7 +37,6 @@ LATER = ("binding", "divide")  # what is tried of the last beginning: it seldom 
 UNFIT = 4  # so many candidates that do not fit, were known or are slow by estimate count as one that was simulated
 BARREN = 10  # after so many of a kind that were not simulated, one behind the other, it rests until another gains
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
-LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
 PLAIN = strategy_named("astitch")  # whose partition is begun with where no strategy has a schedule
 LATEST = 0.5  # how much the latest move of a kind counts for what the next one may gain
 
@@ -146,7 +136,7 @@ class Line:
     @property
     def fastest(self) -> Evaluated:
         """The first of the least latency."""
-        return min(self.found, key=_cycles)
+        return min(self.found, key=latency_cycles)
 
 
 @dataclass(eq=False)
@@ -238,99 +228,13 @@ def _not_slower_than(
 def _begun(
     request: Request, evaluator: Evaluator, begins: Sequence[Candidate], batches: Sequence[int], budget: Budget
 ) -> _State | None:
-    """The seeds that can be changed, and these at every batch, with attention fused where there is any, also uncut.
-
-    Those that come when the budget of instructions is spent are left out.
-
-    Where whole rows of its scores fit in none of them, or blocks are faster, attention runs block by block in others.
-    There vector units that have more to do than matrix units leave depthwise convolutions to these. None where none
-    runs.
-    """
-    machine = request.machine
-
-    def is_left() -> bool:
-        return not found or evaluator.instructions < budget.instructions
-
-    begins = [with_factors_folded(one, evaluator.graph(one), machine) for one in begins]
-    fused: dict[Candidate, None] = {}
-    whole: set[Candidate] = set()  # with attention as one kernel
-    for one in (seed.at(batch) for seed in begins for batch in batches):
-        ways = with_fused_attention(one, evaluator.graph(one), machine)
-        own = [with_bands(way, evaluator.graph(way), machine) for way in ways]
-        fused.update(dict.fromkeys(own))
-        whole.update(replace(way, ring=True) for way in own if ways != [one])
-    found: list[Evaluated] = []
-    tried: list[Candidate] = []
-    fits = False  # whether attention is one kernel in some of them
-    for candidate in dict.fromkeys(replace(one, ring=True) for one in (*begins, *fused)):
-        if not is_left():
-            break
-        tried.append(candidate)
-        one = evaluator.evaluate(candidate, _limit(found), _most_estimated(request, candidate, found))
-        found += [one] if one is not None else []
-        fits = fits or (one is not None and candidate in whole)
-    for candidate in _in_blocks(evaluator, begins, batches, machine) if not fits else ():
-        if not is_left():
-            break
-        tried.append(candidate)
-        one = evaluator.evaluate(candidate, _limit(found))
-        found += [one] if one is not None else []
-    if fits and is_left():
-        tried += _faster_in_blocks(evaluator, found, begins, machine)
+    """Where the search begins; None where nothing of that runs."""
+    found, tried = beginnings(request, evaluator, begins, batches, budget.instructions)
     if not found:
         return None
-    best = min(found, key=_cycles)
+    best = min(found, key=latency_cycles)
     lines = [Line([one]) for one in found if one.latency_cycles <= FAR * best.latency_cycles]
     return _State(best, lines, set(tried), best.latency_cycles)
-
-
-def _most_estimated(request: Request, candidate: Candidate, found: Sequence[Evaluated]) -> int | None:
-    """With low effort, what a beginning may be estimated to take beside the fastest that is like it; None: anything."""
-    alike = [one for one in found if one.candidate.rewriting == candidate.rewriting]
-    if request.options.effort is not Effort.LOW or not alike:
-        return None
-    return int(FAR * min(alike, key=_cycles).estimated_cycles)
-
-
-def _in_blocks(
-    evaluator: Evaluator, begins: Sequence[Candidate], batches: Sequence[int], machine: Accelerator
-) -> list[Candidate]:
-    """Ways to have attention block by block, with all else uncut."""
-    plain = dict.fromkeys(one.at(batch).uncut(evaluator.graph(one.at(batch))) for one in begins for batch in batches)
-    ways = [way for one in plain for way in streamed(one, evaluator.graph(one), machine)]
-    return list(dict.fromkeys(replace(way, ring=True) for way in ways))
-
-
-def _faster_in_blocks(
-    evaluator: Evaluator, found: list[Evaluated], begins: Sequence[Candidate], machine: Accelerator
-) -> list[Candidate]:
-    """Add attention in the largest blocks to what was found, where that is faster than all of it; gives what was tried.
-
-    Looked at once, at the batch of the fastest, and not at the expense of the budget.
-    """
-    best, spent = min(found, key=_cycles), evaluator.instructions
-    blocks = _in_blocks(evaluator, begins[:1], (best.candidate.batch,), machine)[:1]
-    one = evaluator.evaluate(blocks[0], _limit(found)) if blocks else None
-    evaluator.instructions = spent
-    if one is None or one.latency_cycles >= best.latency_cycles:
-        return []
-    found.append(one)
-    return blocks
-
-
-def with_fused_attention(begin: Candidate, graph: Graph, machine: Accelerator) -> list[Candidate]:
-    """A beginning, or ways to have its attention fused: also uncut, and with tiles of all of the memories.
-
-    Whole rows of scores may need more room than half of the memories, or than what pieces leave. Where results are too
-    large for the cores uncut, those are also in pieces of their weights' columns.
-    """
-    fused = with_attention(begin, graph, machine)
-    if fused is begin:
-        return [begin]
-    uncut = fused.uncut(graph)
-    found = [like for one in (fused, uncut) for like in (one, with_rules(one, one.sinks, tiles=LARGE))]
-    wide = with_columns(uncut, graph, machine)
-    return found if wide is uncut else [*found, with_rules(wide, wide.sinks, tiles=WHOLE_ROOM)]
 
 
 def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budget, batches: Sequence[int]) -> None:
@@ -351,15 +255,6 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
     _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=last))
 
 
-def _limit(found: Sequence[Evaluated]) -> int | None:
-    """From which latency on, as lowered, a candidate will not be faster than the fastest of some; None: from none."""
-    return int(NEAR * min(found, key=_cycles).lowered_cycles) if found else None
-
-
-def _cycles(one: Evaluated) -> int:
-    return one.latency_cycles
-
-
 def _try_moves(
     request: Request, state: _State, spending: _Spending, batches: Sequence[int], until: float, line: Line
 ) -> None:
@@ -376,7 +271,7 @@ def _try_moves(
         fastest = line.fastest
         alike = candidate.rewriting == fastest.candidate.rewriting  # else estimates say little of what overlaps
         most = int(HOPELESS * fastest.estimated_cycles) if alike else None
-        one = evaluator.evaluate(candidate, _limit(line.found), most)
+        one = evaluator.evaluate(candidate, lowered_limit(line.found), most)
         gain = None if one is None or one.repeated else max(0.0, 1 - one.latency_cycles / before)
         state.tallies[kind].add(gain)
         line.learn(kind, gain)

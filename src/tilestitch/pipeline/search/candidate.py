@@ -7,7 +7,7 @@ from tilestitch.ir.by_hand import DEPTH_FIRST, HandGroup, HandItem, HandSchedule
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import ByHand, Kernels, SubGraphs
-from tilestitch.ir.rewriting import Band, Rewriting, Stream
+from tilestitch.ir.rewriting import Band, Rewriting, SplitK, Stream
 from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.pipeline.compilation import Compilation, given
@@ -50,11 +50,12 @@ class Candidate:
     compact: bool = False  # whether results in LB move out of the way of those that find room there in parts alone
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
     streams: tuple[Stream, ...] = ()  # softmaxes between products that run block by block, in the same order
+    split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, in the same order
 
     @property
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
-        return Rewriting(self.joined, self.apart, self.folded, self.bands, self.streams)
+        return Rewriting(self.joined, self.apart, self.folded, self.bands, self.streams, self.split_k)
 
     @property
     def together(self) -> tuple[str, ...]:
@@ -100,6 +101,7 @@ class Candidate:
             compact=self.compact,
             bands=self.bands,
             streams=self.streams,
+            split_k=self.split_k,
             rules=self.rules,
             lean=True,
         )

@@ -41,6 +41,11 @@ class Evaluated:
     repeated: bool  # whether another candidate had come to the same kernels and places before
 
 
+def latency_cycles(one: Evaluated) -> int:
+    """Its latency, to compare it with others."""
+    return one.latency_cycles
+
+
 class _Planned(NamedTuple):
     """What is known of a candidate before it is lowered."""
 
@@ -75,6 +80,14 @@ class Evaluator:
     def graph(self, candidate: Candidate) -> Graph:
         """The network without its views, at the batch of a candidate and with the operators that it speaks of."""
         return self._for(candidate).graph
+
+    def constant_cycles(self, candidate: Candidate) -> int:
+        """For how long DDR would be busy if every cluster read all constants once in every iteration."""
+        graph, machine = self.graph(candidate), self.request.machine
+        size_bytes = sum(graph.tensors[name].size_bytes for name in graph.constants)
+        sharers = 1 if machine.private_ddr else self.request.clusters
+        iterations = self.request.run(NAME, candidate.batch).iterations
+        return int(size_bytes * sharers * iterations / machine.ddr.bandwidth_bytes_per_cycle)
 
     def evaluate(
         self, candidate: Candidate, limit_cycles: int | None = None, most_estimated: int | None = None

@@ -17,7 +17,7 @@ from tilestitch.pipeline.search.columns import columns
 from tilestitch.pipeline.search.fusing import fuse, unfuse
 from tilestitch.pipeline.search.halving import halves
 from tilestitch.pipeline.search.parting import join, part
-from tilestitch.pipeline.search.places import Place, extent, narrow_places
+from tilestitch.pipeline.search.places import Place, extent, narrow_places, recounted
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
 from tilestitch.schedule.splits import possible_splits
@@ -46,7 +46,7 @@ def pieces(scene: Scene) -> Iterator[Candidate]:
         for cut in _recut(scene.graph, scene.candidate.cuts[at]):
             yield scene.with_cuts(at, 1, [cut])
     for factor in ((1, 2), (2, 1)):
-        cuts = tuple(_times(scene.graph, cut, *factor) for cut in scene.candidate.cuts)
+        cuts = tuple(recounted(scene.graph, cut, *factor) for cut in scene.candidate.cuts)
         if cuts != scene.candidate.cuts:
             yield replace(scene.candidate, cuts=cuts)
 
@@ -239,7 +239,7 @@ def order(scene: Scene) -> Iterator[Candidate]:
     for lag in LAGS:
         for at in scene.by_loss:
             cut = scene.candidate.cuts[at]
-            twice = _times(scene.graph, cut, 2, 1) if cut.pieces == 1 else cut
+            twice = recounted(scene.graph, cut, 2) if cut.pieces == 1 else cut
             if twice.pieces > 1 and lag != cut.lag:
                 yield scene.with_cuts(at, 1, [replace(twice, lag=lag)])
 
@@ -363,11 +363,6 @@ def _unevenness(scene: Scene, cut: Cut, place: Place) -> float:
     """By how much the share of the lost cycles before a place exceeds its share of the operators."""
     lost = scene.lost(cut.operators)
     return (scene.lost(tuple(place.before)) / lost if lost else 0.0) - len(place.before) / len(cut.operators)
-
-
-def _times(graph: Graph, cut: Cut, up: int, down: int) -> Cut:
-    """In so many times as many pieces, as far as there is something to cut."""
-    return replace(cut, pieces=max(1, min(cut.pieces * up // down, extent(graph, cut, cut.axis))))
 
 
 def _rank(graph: Graph, cut: Cut) -> int:

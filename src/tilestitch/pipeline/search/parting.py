@@ -10,6 +10,7 @@ from tilestitch.kernels.runnable import by_units
 from tilestitch.passes.factors import without_factors
 from tilestitch.passes.joined import joined
 from tilestitch.passes.parted import in_parts
+from tilestitch.passes.split_k import ends_of_parts
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.scene import Scene
 
@@ -22,7 +23,7 @@ def part(scene: Scene) -> Iterator[Candidate]:
     graph, now = in_parts(scene.graph)
     if graph is scene.graph:
         return
-    yield replace(_in_terms_of(candidate, graph, now, scene.machine), apart=True)
+    yield replace(in_terms_of(candidate, graph, now, scene.machine), apart=True)
 
 
 def join(scene: Scene) -> Iterator[Candidate]:
@@ -32,7 +33,7 @@ def join(scene: Scene) -> Iterator[Candidate]:
         return
     graph, now = joined(scene.graph)
     if graph is not scene.graph:
-        yield replace(_in_terms_of(candidate, graph, now, scene.machine), joined=True)
+        yield replace(in_terms_of(candidate, graph, now, scene.machine), joined=True)
 
 
 def with_factors_folded(candidate: Candidate, graph: Graph, machine: Accelerator) -> Candidate:
@@ -40,18 +41,19 @@ def with_factors_folded(candidate: Candidate, graph: Graph, machine: Accelerator
     found, now = without_factors(graph)
     if candidate.folded or candidate.joined or candidate.apart or found is graph:
         return candidate
-    return replace(_in_terms_of(candidate, found, now, machine), folded=True)
+    return replace(in_terms_of(candidate, found, now, machine), folded=True)
 
 
-def _in_terms_of(
+def in_terms_of(
     candidate: Candidate, graph: Graph, now: Mapping[str, tuple[str, ...]], machine: Accelerator
 ) -> Candidate:
     """The candidate of a network in which other operators do the work of those that were there."""
     place = {op.name: number for number, op in enumerate(graph.operators)}
     kernels, cuts = list[tuple[str, ...]](), list[Cut]()
+    closed = ends_of_parts(graph)
     for kernel in candidate.kernels:
         names = sorted({one for name in kernel for one in now[name]}, key=place.__getitem__)
-        for own in kernels_of(graph, [graph.by_name[name] for name in names]):
+        for own in kernels_of(graph, [graph.by_name[name] for name in names], closed):
             kernels += [tuple(op.name for op in piece) for piece in by_units(graph, own, machine)]
     kernels.sort(key=lambda kernel: place[kernel[-1]])
     for cut in candidate.cuts:

@@ -1,6 +1,6 @@
 """Where a sub-graph can be divided, and into how many pieces it can be cut."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.pipeline.search.candidate import Cut
@@ -38,3 +38,8 @@ def extent(graph: Graph, cut: Cut, axis: int) -> int:
     """Of the shortest result along an axis; 1 where one has no such axis."""
     shapes = [graph.tensors[name].shape for name in graph.leaving([graph.by_name[name] for name in cut.operators])]
     return min((shape[axis] if axis < len(shape) else 1 for shape in shapes), default=1)
+
+
+def recounted(graph: Graph, cut: Cut, up: int, down: int = 1) -> Cut:
+    """In `up` pieces for every `down` that there are, as far as there is something to cut."""
+    return replace(cut, pieces=max(1, min(cut.pieces * up // down, extent(graph, cut, cut.axis))))

@@ -1,0 +1,10 @@
+"""Sums of the parts of a product whose reduction is cut (split-K)."""
+
+from tilestitch.ir.graph import Operator
+
+PARTIAL = "partial"  # the attribute of an addition that adds a part of a product to the sum of those before it
+
+
+def is_partial_sum(op: Operator) -> bool:
+    """Whether an operator adds up parts of a product."""
+    return any(name == PARTIAL for name, _ in op.attributes)

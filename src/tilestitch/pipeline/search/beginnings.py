@@ -1,0 +1,166 @@
+"""Where the search begins: schedules of others at every batch per iteration, with what pays only together.
+
+Attention as one kernel and sums in a ring; and, where constants come so often that they take most of the time, more
+samples an iteration than there would be room for otherwise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.choices import Effort
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.tile_rule import TileRoom, TileRule
+from tilestitch.pipeline.search.banding import with_bands
+from tilestitch.pipeline.search.candidate import Candidate
+from tilestitch.pipeline.search.columns import with_columns
+from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator, latency_cycles
+from tilestitch.pipeline.search.fusing import with_attention
+from tilestitch.pipeline.search.moves import WHOLE_ROOM, with_rules
+from tilestitch.pipeline.search.parting import with_factors_folded
+from tilestitch.pipeline.search.places import recounted
+from tilestitch.pipeline.search.splitting import with_parts_that_fit
+from tilestitch.pipeline.search.streaming import streamed
+from tilestitch.pipeline.stages import Request
+
+NEAR = 1.02  # slower than the fastest by this factor, both before instructions are reordered: stays slower
+FAR = 1.5  # a schedule that is slower than the fastest by this factor is not changed
+OFTEN = 0.5  # of the time, for constants that come in every iteration: more samples an iteration are worth a look
+LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
+
+
+class _Beginnings:
+    """What was tried so far, and what of it runs."""
+
+    def __init__(self, request: Request, evaluator: Evaluator, instructions: int) -> None:
+        self.request, self.evaluator, self.machine = request, evaluator, request.machine
+        self.most = instructions
+        self.found: list[Evaluated] = []
+        self.tried: list[Candidate] = []
+
+    @property
+    def is_left(self) -> bool:
+        """Whether there is budget for more, or nothing that runs."""
+        return not self.found or self.evaluator.instructions < self.most
+
+    @property
+    def fastest(self) -> Evaluated:
+        return min(self.found, key=latency_cycles)
+
+    def add(self, candidate: Candidate, most_estimated: int | None = None) -> bool:
+        """Evaluate a candidate; whether it runs."""
+        self.tried.append(candidate)
+        one = self.evaluator.evaluate(candidate, lowered_limit(self.found), most_estimated)
+        self.found += [one] if one is not None else []
+        return one is not None
+
+    def most_estimated(self, candidate: Candidate) -> int | None:
+        """With low effort, what it may be estimated to take beside the fastest that is like it; None: anything."""
+        alike = [one for one in self.found if one.candidate.rewriting == candidate.rewriting]
+        if self.request.options.effort is not Effort.LOW or not alike:
+            return None
+        return int(FAR * min(alike, key=latency_cycles).estimated_cycles)
+
+    def add_faster_in_blocks(self, begins: Sequence[Candidate]) -> None:
+        """Add attention in the largest blocks, where that is faster than all that was found.
+
+        Looked at once, at the batch of the fastest, and not at the expense of the budget.
+        """
+        evaluator, best, spent = self.evaluator, self.fastest, self.evaluator.instructions
+        blocks = in_blocks(evaluator, begins[:1], (best.candidate.batch,), self.machine)[:1]
+        one = evaluator.evaluate(blocks[0], lowered_limit(self.found)) if blocks else None
+        evaluator.instructions = spent
+        if one is not None and one.latency_cycles < best.latency_cycles:
+            self.tried += blocks
+            self.found.append(one)
+
+    def add_with_more_samples(self, batches: Sequence[int]) -> None:
+        """Add more samples an iteration where constants that come in every one take most of the fastest's time.
+
+        What runs whole stays so, and other pieces are as large as before; or products run in as many parts of their
+        reduction as it takes for what they add up to have room. Not at the expense of the budget.
+        """
+        evaluator, best, spent = self.evaluator, self.fastest, self.evaluator.instructions
+        if best.latency_cycles * OFTEN < evaluator.constant_cycles(best.candidate):
+            more = [batch for batch in batches if batch > best.candidate.batch]
+            ways = [grown(one, evaluator, batch) for one in self.tried for batch in more if one.batch < batch]
+            large = [one for one in (*self.tried, *ways) if one.batch > best.candidate.batch]
+            ways += [with_parts_that_fit(one, evaluator.graph(one), self.machine) for one in large]
+            for way in dict.fromkeys(ways):
+                if way not in self.tried:
+                    self.add(way, self.most_estimated(way))
+        evaluator.instructions = spent
+
+
+def beginnings(
+    request: Request, evaluator: Evaluator, begins: Sequence[Candidate], batches: Sequence[int], instructions: int
+) -> tuple[list[Evaluated], list[Candidate]]:
+    """The seeds that can be changed, and these at every batch, with attention fused where there is any, also uncut.
+
+    What runs of them, and what was tried. Those that come when the budget of instructions is spent are left out.
+
+    Where whole rows of its scores fit in none of them, or blocks are faster, attention runs block by block in others.
+    There vector units that have more to do than matrix units leave depthwise convolutions to these.
+    """
+    machine = request.machine
+    begins = [with_factors_folded(one, evaluator.graph(one), machine) for one in begins]
+    fused: dict[Candidate, None] = {}
+    whole: set[Candidate] = set()  # with attention as one kernel
+    for one in (seed.at(batch) for seed in begins for batch in batches):
+        ways = with_fused_attention(one, evaluator.graph(one), machine)
+        own = [with_bands(way, evaluator.graph(way), machine) for way in ways]
+        fused.update(dict.fromkeys(own))
+        whole.update(replace(way, ring=True) for way in own if ways != [one])
+    state = _Beginnings(request, evaluator, instructions)
+    fits = False  # whether attention is one kernel in some of them
+    for candidate in dict.fromkeys(replace(one, ring=True) for one in (*begins, *fused)):
+        if not state.is_left:
+            break
+        runs = state.add(candidate, state.most_estimated(candidate))
+        fits = fits or (runs and candidate in whole)
+    for candidate in in_blocks(evaluator, begins, batches, machine) if not fits else ():
+        if not state.is_left:
+            break
+        state.add(candidate)
+    if fits and state.is_left:
+        state.add_faster_in_blocks(begins)
+    if state.found:
+        state.add_with_more_samples(batches)
+    return state.found, state.tried
+
+
+def in_blocks(
+    evaluator: Evaluator, begins: Sequence[Candidate], batches: Sequence[int], machine: Accelerator
+) -> list[Candidate]:
+    """Ways to have attention block by block, with all else uncut."""
+    plain = dict.fromkeys(one.at(batch).uncut(evaluator.graph(one.at(batch))) for one in begins for batch in batches)
+    ways = [way for one in plain for way in streamed(one, evaluator.graph(one), machine)]
+    return list(dict.fromkeys(replace(way, ring=True) for way in ways))
+
+
+def with_fused_attention(begin: Candidate, graph: Graph, machine: Accelerator) -> list[Candidate]:
+    """A beginning, or ways to have its attention fused: also uncut, and with tiles of all of the memories.
+
+    Whole rows of scores may need more room than half of the memories, or than what pieces leave. Where results are too
+    large for the cores uncut, those are also in pieces of their weights' columns.
+    """
+    fused = with_attention(begin, graph, machine)
+    if fused is begin:
+        return [begin]
+    uncut = fused.uncut(graph)
+    found = [like for one in (fused, uncut) for like in (one, with_rules(one, one.sinks, tiles=LARGE))]
+    wide = with_columns(uncut, graph, machine)
+    return found if wide is uncut else [*found, with_rules(wide, wide.sinks, tiles=WHOLE_ROOM)]
+
+
+def grown(candidate: Candidate, evaluator: Evaluator, batch: int) -> Candidate:
+    """With more samples an iteration: in pieces as large as before, and whole where it ran whole."""
+    larger = replace(candidate, batch=batch)
+    graph, factor = evaluator.graph(larger), batch // candidate.batch
+    cuts = (recounted(graph, cut, factor) if cut.pieces > 1 else cut for cut in candidate.cuts)
+    return replace(larger, cuts=tuple(cuts))
+
+
+def lowered_limit(found: Sequence[Evaluated]) -> int | None:
+    """From which latency on, as lowered, a candidate will not be faster than the fastest of some; None: from none."""
+    return int(NEAR * min(found, key=latency_cycles).lowered_cycles) if found else None

@@ -1,0 +1,77 @@
+"""Products in parts of their reduction, where what they add up has no room on the chip as a whole."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.rewriting import SplitK
+from tilestitch.passes.split_k import Reduction, reduction_of, with_split_k
+from tilestitch.pipeline.search.candidate import Candidate, Cut
+from tilestitch.pipeline.search.parting import in_terms_of
+
+HELD_SHARE = 0.9  # of the memories that hold results, at most for what a part holds: operand, part and two sums
+MOST_PARTS = 16
+
+
+def with_parts_that_fit(candidate: Candidate, graph: Graph, machine: Accelerator) -> Candidate:
+    """The candidate with products in as few parts as it takes for one to have room; itself where all have room."""
+    if candidate.split_k or candidate.joined or candidate.apart:
+        return candidate
+    room = HELD_SHARE * _results_bytes(machine)
+    found = [one for op in graph.operators if (one := reduction_of(graph, op)) is not None]
+    chosen: dict[str, SplitK] = {}
+    taken = set[str]()
+    for one in sorted(found, key=lambda one: -graph.tensors[one.hidden].size_bytes):  # what one cuts no other does
+        own = {one.product.name, *(op.name for op, _ in one.makers)}
+        split = _split(one, graph, room) if own.isdisjoint(taken) else None
+        if split is not None:
+            chosen[split.operator] = split
+            taken |= own
+    splits = tuple(chosen[op.name] for op in graph.operators if op.name in chosen)
+    return in_parts_of(candidate, graph, machine, splits) if splits else candidate
+
+
+def _results_bytes(machine: Accelerator) -> int:
+    """Of all memories of a cluster that hold results."""
+    shared = machine.memory(Level.GB)
+    local = any(machine.home(core) is Level.LB for core in machine.cores)
+    return machine.local_capacity_bytes + (shared.size_bytes if shared is not None and local else 0)
+
+
+def _split(found: Reduction, graph: Graph, room: float) -> SplitK | None:
+    """In how few equal parts a product has room; None where it has as a whole, or not even so."""
+    hidden, result = (graph.tensors[name].size_bytes for name in (found.hidden, found.product.outputs[0]))
+    read = graph.tensors[found.makers[0][0].reads[0].tensor].size_bytes
+    if read + hidden + result <= room:
+        return None
+    equal = (parts for parts in range(2, MOST_PARTS + 1) if found.channels % parts == 0)
+    fits = (parts for parts in equal if read + hidden // parts + 2 * result <= room)  # a sum and the one before it
+    parts = next(fits, None)
+    return None if parts is None else SplitK(found.product.name, parts)
+
+
+def in_parts_of(candidate: Candidate, graph: Graph, machine: Accelerator, splits: tuple[SplitK, ...]) -> Candidate:
+    """The candidate of the network in which products run in such parts; each part is where the product was."""
+    after, now = with_split_k(graph, splits)
+    moved = {split.operator: [op.name for op, _ in _of(graph, split).makers] for split in splits}
+    whole = replace(candidate, cuts=_with_makers(candidate.cuts, moved))
+    return replace(in_terms_of(whole, after, now, machine), split_k=splits)
+
+
+def _of(graph: Graph, split: SplitK) -> Reduction:
+    found = reduction_of(graph, graph.by_name[split.operator])
+    assert found is not None, "it was found before"
+    return found
+
+
+def _with_makers(cuts: tuple[Cut, ...], moved: Mapping[str, list[str]]) -> tuple[Cut, ...]:
+    """The cuts with what makes parts in that of its product."""
+    gone = {name for names in moved.values() for name in names}
+    found = []
+    for cut in cuts:
+        own = [name for name in cut.operators if name not in gone]
+        own += [name for product in cut.operators for name in moved.get(product, ())]
+        if own:
+            found.append(replace(cut, operators=tuple(own)))
+    return tuple(found)
