@@ -15,7 +15,7 @@ from tilestitch.ir.per_graph import once_per_graph
 from tilestitch.ir.region import Region
 from tilestitch.ops import is_contraction, is_elementwise
 from tilestitch.ops.contraction import product_shape
-from tilestitch.ops.depthwise import least_folds_of, plain_on_matrix, results_in, sizes_of
+from tilestitch.ops.depthwise import least_folds_of, plain_on_matrix, results_in, whole_sizes_of
 from tilestitch.ops.partial_sums import is_partial_sum
 from tilestitch.ops.streaming import CARRY, is_block
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations, whole_product
@@ -161,13 +161,14 @@ class _Either:
 def _either_class(graph: Graph, needed: Needs, machine: Accelerator, row: OperatorBound) -> _Either | None:
     """None of what only one class runs."""
     op = graph.by_name[row.operator]
-    sizes, dtype = sizes_of(op, graph), operand_dtype(op, graph)
+    sizes, dtype = whole_sizes_of(op, graph), operand_dtype(op, graph)
     units = {core.matrix: matrix_rate(core.matrix, dtype) for core in machine.cores if core.matrix is not None}
     able = [(unit, rate) for unit, rate in units.items() if rate is not None]
     if sizes is None or not able or any(unit.mapped for unit, _ in able):
         return None
     results = results_in(op, needed.iterations[op.name])
-    on_matrix, _ = plain_on_matrix(sizes, results, dtype, machine)
+    of_all = results * sizes.channels // product_shape(op, op.whole).groups if is_block(op) else results
+    on_matrix, _ = plain_on_matrix(sizes, of_all, dtype, machine)
     if on_matrix:
         return None
     work = results * prod(sizes.window)
@@ -359,7 +360,7 @@ def _constant_bytes(graph: Graph, needed: Needs, iterations: int) -> dict[str, i
     """
     found, plain = {}, dict[str, int]()
     for op in graph.operators:
-        sizes = sizes_of(op, graph)
+        sizes = whole_sizes_of(op, graph)
         if sizes is not None:
             plain[op.reads[1].tensor] = sizes.channels * prod(sizes.window)
     for name in graph.constants:

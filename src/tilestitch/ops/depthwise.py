@@ -1,7 +1,7 @@
 """Depthwise convolutions, and what they take as banded products, see `passes.banded`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -13,6 +13,7 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Dim, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops.contraction import ProductShape, roles
+from tilestitch.ops.streaming import BLOCK_OF
 from tilestitch.ops.work import class_cycles
 
 Way = tuple[int, tuple[int, ...]]  # how many channels, and how many neighbouring results along each axis, are one row
@@ -89,6 +90,16 @@ def sizes_of(op: Operator, graph: Graph) -> Sizes | None:
         return Sizes(int(flat[0]), numbers[:count], numbers[count : 2 * count], numbers[2 * count :])
     found = depthwise_of(op, graph)
     return None if found is None else found.sizes(op.dims)
+
+
+def whole_sizes_of(op: Operator, graph: Graph) -> Sizes | None:
+    """As `sizes_of`; of some channels of a depthwise convolution, which is cut, those of all of it."""
+    block = op.attribute(BLOCK_OF, ())
+    if not block:
+        return sizes_of(op, graph)
+    assert isinstance(block, tuple), "it is a shape"
+    found = depthwise_of(replace(op, attributes=()), graph)
+    return None if found is None else replace(found.sizes(op.dims), channels=int(block[0]))
 
 
 def plain_on_matrix(sizes: Sizes, results: int, dtype: DType, machine: Accelerator) -> tuple[bool, Fraction]:

@@ -1,0 +1,190 @@
+"""Products in parts of their reduction: the same values, of which no more than a part is there at a time."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import onnx
+import pytest
+
+from tests.helpers.perceptrons import inverted_residual, perceptron
+from tests.helpers.verified import machine_named
+from tilestitch import api
+from tilestitch.base.dtypes import DType
+from tilestitch.base.errors import InputError
+from tilestitch.cost.bounds import bounds
+from tilestitch.frontend.reader import read_onnx
+from tilestitch.hardware.preset_files import preset_text
+from tilestitch.ir.by_hand import HandGroup, HandSchedule
+from tilestitch.ir.choices import Effort, Stage
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.rewriting import Rewriting, SplitK
+from tilestitch.ir.verify import verify_graph
+from tilestitch.ops.partial_sums import is_partial_sum
+from tilestitch.passes import simplify
+from tilestitch.passes.split_k import reduction_of, with_split_k
+from tilestitch.pipeline.compilation import Compilation, given
+from tilestitch.pipeline.compile import resume_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.stage_files import stage_text, started
+from tilestitch.pipeline.views import composed_graph
+
+DRAWS = 12
+
+
+def composed(model: onnx.ModelProto, *splits: SplitK, batch: int = 1) -> Graph:
+    loaded = read_onnx(model, name="network", batch=batch, weights={})
+    return composed_graph(simplify(loaded, fold_bn=True), Rewriting(split_k=splits))[0]
+
+
+def in_parts(model: onnx.ModelProto, split: SplitK, machine: str = "toy", **asked) -> Compilation:
+    """All of a network in one piece with a product in parts, verified."""
+    schedule = HandSchedule("parts", (HandGroup("all"),), split_k=(split,))
+    return api.compile(model, machine, strategy=replace(schedule, **asked), batch=1, verify=True)
+
+
+def assert_passed(done: Compilation) -> None:
+    assert done.report is not None
+    assert done.report.outcome == "passed", done.report.checks
+    assert done.report.latency_cycles >= done.report.bound_cycles
+
+
+def drawn(number: int) -> tuple[onnx.ModelProto, SplitK]:
+    """A network, and a product of it in some parts."""
+    random = Random(number)
+    hidden = random.randint(2, 60)
+    if number % 3 == 2:
+        size, width = random.randint(3, 9), random.randint(1, 12)
+        model = inverted_residual(size=size, width=width, hidden=hidden, stride=random.choice((1, 2)))
+        return model, SplitK("project", random.randint(2, hidden))
+    model = perceptron(
+        random.choice(("plain", "gated")),
+        rows=random.randint(1, 40),
+        width=random.randint(1, 40),
+        hidden=hidden,
+        residual=random.random() < 0.5,
+    )
+    return model, SplitK("second", random.randint(2, hidden))
+
+
+@pytest.mark.parametrize("number", range(DRAWS))
+def test_parts_of_any_size_compute_what_the_whole_does(number):
+    """As onnxruntime does, within what rounding the whole may change."""
+    model, split = drawn(number)
+    assert_passed(in_parts(model, split))
+
+
+@pytest.mark.parametrize("machine", ["stcp920-paper", "mlu100", "tpu-v1", "toy"])
+@pytest.mark.parametrize("parts", [2, 3, 7])
+@pytest.mark.parametrize(
+    ("model", "product"),
+    [
+        (perceptron("gated", width=40, hidden=100), "second"),
+        (inverted_residual(size=16, width=24, hidden=144), "project"),
+    ],
+    ids=["perceptron", "inverted-residual"],
+)
+def test_bounds_do_not_depend_on_parts(machine, parts, model, product):
+    """What only the parts add is no part of what a network needs, and folds are those of whole products."""
+    found = [
+        bounds(composed(model, *splits), machine_named(machine), iterations=1)
+        for splits in ((), (SplitK(product, parts),))
+    ]
+    assert found[0] == found[1]
+
+
+def test_no_more_than_a_part_is_there_at_a_time():
+    """Each part of the hidden channels, and the sum takes the place of the one before it."""
+    done = in_parts(perceptron(hidden=64), SplitK("second", 4))
+    schedule, graph = given(done.schedule), given(done.graph)
+    hidden = [home for home in schedule.homes if home.tensor.startswith("h3.")]
+    assert len(hidden) == 4
+    assert all(one.last < other.first for one, other in pairwise(sorted(hidden, key=lambda home: home.first)))
+    sums = [op for op in graph.operators if is_partial_sum(op)]
+    instead = {home.tensor: home.instead_of for home in schedule.homes}
+    assert [instead[op.outputs[0]] for op in sums[:-1]] == [op.inputs[0] for op in sums[:-1]]
+
+
+def test_what_is_added_at_once_is_not_rounded_before():
+    """Of what a part comes to only the first waits for the next, in 16 bits."""
+    graph = composed(perceptron(), SplitK("second", 3))
+    sums = [op for op in graph.operators if is_partial_sum(op)]
+    assert [graph.tensors[op.inputs[1]].dtype for op in sums] == [DType.FLOAT32, DType.FLOAT32]
+    assert {graph.tensors[name].dtype for op in sums for name in (op.inputs[0], *op.outputs)} == {DType.FLOAT16}
+
+
+def test_each_part_is_a_kernel_with_its_addition():
+    done = in_parts(perceptron(residual=True), SplitK("second", 3))
+    kernels = [kernel.operators for kernel in given(done.schedule).kernels]
+    assert kernels == [
+        ("first.0", "first.bias.0", "relu.0"),
+        ("second.0",),
+        ("first.1", "first.bias.1", "relu.1"),
+        ("second.1", "second.sum.1"),
+        ("first.2", "first.bias.2", "relu.2"),
+        ("second.2", "second", "second.bias", "residual"),
+    ]
+
+
+@pytest.mark.parametrize("machine", ["stcp920-paper", "mlu100", "ipu-mk1", "tpu-v1", "goya"])
+def test_other_machines_run_parts_as_well(machine):
+    """Without accumulators, weight areas or local buffers, with several clusters."""
+    assert_passed(in_parts(perceptron("gated", rows=32, hidden=96), SplitK("second", 3), machine))
+
+
+def test_a_schedule_with_parts_is_read_back_from_its_text():
+    model = perceptron()
+    done = in_parts(model, SplitK("second", 3), ring=True)
+    start = started(stage_text(done, Stage.SCHEDULE), "file.json")
+    again = resume_network(model, start, machine_named("toy"), Options())
+    assert given(again.schedule).kernels == given(done.schedule).kernels
+
+
+def test_what_cannot_run_in_parts_is_refused():
+    graph = composed(perceptron(hidden=48))
+    for operator in ("first", "relu", "nobody"):
+        with pytest.raises(InputError, match=f"split_k of {operator}: expected a product of floats that adds up"):
+            with_split_k(graph, (SplitK(operator, 2),))
+    for parts in (1, 49):
+        with pytest.raises(InputError, match=f"{parts} parts; expected 2 to 48"):
+            with_split_k(graph, (SplitK("second", parts),))
+    with pytest.raises(InputError, match="expected a product"):
+        with_split_k(graph, (SplitK("second", 2), SplitK("second", 2)))
+
+
+def test_channels_that_others_read_are_made_whole():
+    graph = composed(perceptron("read twice"))
+    assert reduction_of(graph, graph.by_name["second"]) is None
+
+
+def test_depthwise_convolutions_are_made_channel_by_channel():
+    graph = composed(inverted_residual(hidden=24), SplitK("project", 4))
+    verify_graph(graph)
+    depthwise = [op for op in graph.operators if op.name.startswith("depthwise.") and op.kind == "conv"]
+    assert [op.dims[1].extent for op in depthwise] == [6, 6, 6, 6]
+    assert [read.offset for op in depthwise for read in op.reads[1].axes[:1]] == [0, 6, 12, 18]
+
+
+def slow_ddr(tmp_path: Path) -> str:
+    """A toy that waits for constants."""
+    text = preset_text("toy").replace("bandwidth_bytes_per_cycle: 8 ", "bandwidth_bytes_per_cycle: 0.5 ")
+    path = tmp_path / "slow.yaml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("effort", [Effort.LOW, Effort.MEDIUM])
+def test_hidden_channels_without_room_are_made_part_by_part_by_search(tmp_path, effort):
+    """So weights come once; with few samples at a time they come more often, and else hidden channels go to DDR."""
+    model, machine = perceptron(rows=64, width=128, hidden=2048), slow_ddr(tmp_path)
+    done, other = (
+        api.compile(model, machine, strategy=strategy, batch=8, options=Options(effort=effort), verify=True)
+        for strategy in ("best", "graphturbo")
+    )
+    assert_passed(done)
+    assert any(map(is_partial_sum, given(done.schedule).graph.operators))
+    assert done.report is not None
+    assert other.report is not None
+    assert done.report.ddr_bytes < 1.2 * done.report.compulsory_bytes
+    assert done.report.latency_cycles < 0.5 * other.report.latency_cycles
