@@ -41,6 +41,27 @@ NETWORK = (
         ("test_streamed::test_blocks_of_any_size_compute_what_whole_rows_do",),
     ),
     Mutant(
+        "a part of a product reads the first weights again",
+        "passes/split_k.py",
+        "replace(axis, offset=axis.offset + sum(by * span[0] for dim, by in axis.terms if dim == loop))",
+        "replace(axis, offset=axis.offset + sum(by * 0 for dim, by in axis.terms if dim == loop))",
+        ("test_split_k::test_parts_of_any_size_compute_what_the_whole_does",),
+    ),
+    Mutant(
+        "bounds count additions of parts",
+        "cost/bounds.py",
+        "    if is_partial_sum(op):\n        return False\n",
+        "",
+        ("test_split_k::test_bounds_do_not_depend_on_parts",),
+    ),
+    Mutant(
+        "a part of a convolution is bounded as a smaller one",
+        "ops/depthwise.py",
+        "replace(found.sizes(op.dims), channels=int(block[0]))",
+        "found.sizes(op.dims)",
+        ("test_split_k::test_bounds_do_not_depend_on_parts",),
+    ),
+    Mutant(
         "a block without keys is no number",
         "ops/streaming.py",
         "np.isneginf(x) & np.isneginf(y), np.float32(0)",
