@@ -429,7 +429,7 @@ def test_the_report_says_what_was_tried(monkeypatch, golden):
 
 
 def test_what_is_tried_last_is_tried_of_the_fastest_alone(monkeypatch):
-    """Also where the budget is spent: larger transfers in all kernels, then in fewer kinds; none with low effort."""
+    """Also where the budget is spent: larger transfers in all kernels, then in fewer kinds, and the order; none with low effort."""
     tried = {}
     for effort in (Effort.LOW, Effort.MEDIUM):
         monkeypatch.setitem(search.BUDGETS, effort, Budget(0, 10**9))
@@ -441,7 +441,7 @@ def test_what_is_tried_last_is_tried_of_the_fastest_alone(monkeypatch):
             [note.split(", ")[0].strip() for note in report.notes if " faster, " in note],
         )
     assert tried[Effort.LOW][1] == ["compact: 1 tried"]
-    assert tried[Effort.MEDIUM][1] == ["together: 5 tried", "compact: 2 tried"]
+    assert tried[Effort.MEDIUM][1] == ["together: 5 tried", "compact: 2 tried", "refine: 1 tried"]
     assert tried[Effort.MEDIUM][0] < 0.9 * tried[Effort.LOW][0]
 
 

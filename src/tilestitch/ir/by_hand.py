@@ -63,6 +63,7 @@ class HandSchedule:
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     streams: tuple[Stream, ...] = ()  # softmaxes between products that run block by block
     split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, each behind what makes that part
+    refined: bool = False  # whether the order of instructions is made better by its own simulation, back and forth
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
     lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
 

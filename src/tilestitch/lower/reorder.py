@@ -7,6 +7,7 @@ path to the end. How long each takes is given, by a simulation of the program as
 
 import heapq
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,18 @@ def reordered(
     """The program with its instructions in the order of a list schedule, the same in every iteration.
 
     `ticks` says how long each instruction of an iteration takes, `boxes` the corners of its regions, where known.
+    None as for `needs_of`.
+    """
+    known = needs_of(program, boxes)
+    if known is None:
+        return None
+    engine = program.engine[: len(ticks)].astype(np.int64)
+    return in_order(program, known, list_schedule(engine, ticks, known))
+
+
+def needs_of(program: Program, boxes: tuple[np.ndarray, np.ndarray] | None = None) -> Dependences | None:
+    """What the instructions of an iteration wait for, whatever their order.
+
     None where there is nothing to gain, in a program of many launches, which wait for everything before them; and where
     too much waits for too much.
     """
@@ -32,13 +45,14 @@ def reordered(
     if len(launches) != 1 or launches[0] != 0:
         return None
     known = dependences(program, length, corners(program.regions) if boxes is None else boxes, MOST_NEEDS)
-    if len(known.needs) > MOST_NEEDS:
-        return None
-    engine = program.engine[:length].astype(np.int64)
-    order = list_schedule(engine, ticks, known)
-    counts, waits = waits_of(engine, known, order)
+    return known if len(known.needs) <= MOST_NEEDS else None
+
+
+def in_order(program: Program, known: Dependences, order: np.ndarray) -> Program:
+    """The program with the instructions of each iteration in some order in which they can run."""
+    counts, waits = waits_of(program.engine[: len(order)].astype(np.int64), known, order)
     latest = np.zeros(len(program.engines), np.int64)
-    latest[program.engine[order]] = np.arange(length)  # of each engine the last one counts
+    latest[program.engine[order]] = np.arange(len(order))  # of each engine the last one counts
     return _rows_in(program, order, counts, waits, np.sort(latest[latest > 0]))
 
 
@@ -48,19 +62,36 @@ def list_schedule(engine: np.ndarray, ticks: np.ndarray, known: Dependences) -> 
 
     Instruction 0 is waited for by all.
     """
-    length, engines = len(engine), engine.max() + 1
+    length = len(engine)
     needs, ends = known.needs, known.ends
     nodes = len(ends)
-    lasts, missing = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    lasts = np.zeros(nodes, np.int64)
     lasts[:length] = ticks
     paths = lasts.copy()
-    offsets = np.zeros(nodes + 1, np.int64)  # of the list of those that wait for a node
     birth = nodes - 1
     for number in range(length - 1, -1, -1):
         _lengthen(number, needs, ends, lasts, paths)
         while birth >= length and known.born[birth - length] >= number:
             _lengthen(birth, needs, ends, lasts, paths)
             birth -= 1
+    ranked = np.argsort(-paths[:length], kind="mergesort")
+    order, _ = scheduled(engine, ticks, waiting(needs, ends), ranked)
+    return order
+
+
+class Waiting(NamedTuple):
+    """Nodes by what waits for them: those for node i are `following[offsets[i] : offsets[i + 1]]`."""
+
+    missing: np.ndarray  # how many others each node waits for
+    offsets: np.ndarray
+    following: np.ndarray
+
+
+@tiered
+def waiting(needs: np.ndarray, ends: np.ndarray) -> Waiting:
+    """The same needs, from the other end."""
+    nodes = len(ends)
+    missing, offsets = np.zeros(nodes, np.int64), np.zeros(nodes + 1, np.int64)
     for node in range(nodes):
         first = ends[node - 1] if node else 0
         missing[node] = ends[node] - first
@@ -72,7 +103,19 @@ def list_schedule(engine: np.ndarray, ticks: np.ndarray, known: Dependences) -> 
         for at in range(ends[node - 1] if node else 0, ends[node]):
             following[filled[needs[at]]] = node
             filled[needs[at]] += 1
-    ranked = np.argsort(-paths[:length], kind="mergesort")
+    return Waiting(missing, offsets, following)
+
+
+@tiered
+def scheduled(
+    engine: np.ndarray, ticks: np.ndarray, known: Waiting, ranked: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """A list schedule in which each engine takes the ready instruction that comes first in `ranked`.
+
+    The instructions in the order in which they start, and when each starts.
+    """
+    length, engines, nodes = len(engine), engine.max() + 1, len(known.missing)
+    missing, offsets, following = known.missing.copy(), known.offsets, known.following
     rank = np.empty(length, np.int64)
     for at in range(length):
         rank[ranked[at]] = at
@@ -81,20 +124,30 @@ def list_schedule(engine: np.ndarray, ticks: np.ndarray, known: Dependences) -> 
         begins[engine[number] + 1] += 1
     begins = begins.cumsum()
     heaps, sizes, busy = np.empty(length, np.int64), np.zeros(engines, np.int64), np.zeros(engines, np.bool_)
-    order, started = np.empty(length, np.int64), 0
+    order, starts, started = np.empty(length, np.int64), np.empty(length, np.int64), 0
     running = [(0, 0) for _ in range(0)]  # a heap: when an instruction ends, and which
     changed, is_changed, count = np.empty(engines, np.int64), np.zeros(engines, np.bool_), 0
     ready, open_ = np.empty(length, np.int64), np.empty(nodes - length, np.int64)
-    now, one = 0, int(engine[0])
-    push(heaps, begins, sizes, one, int(rank[0]))
-    count = _note(changed, is_changed, count, one)
+    for node in range(nodes):
+        if known.missing[node]:
+            continue
+        if node < length:
+            one = int(engine[node])
+            push(heaps, begins, sizes, one, int(rank[node]))
+            count = _note(changed, is_changed, count, one)
+            continue
+        for at in range(_released(node, length, following, offsets, missing, ready, open_)):
+            one = int(engine[ready[at]])
+            push(heaps, begins, sizes, one, int(rank[ready[at]]))
+            count = _note(changed, is_changed, count, one)
+    now = 0
     while started < length:
         for at in range(count):
             one = int(changed[at])
             is_changed[one] = False
             if not busy[one] and sizes[one]:
                 number = int(ranked[pop(heaps, begins, sizes, one)])
-                order[started], busy[one] = number, True
+                order[started], starts[number], busy[one] = number, now, True
                 started += 1
                 heapq.heappush(running, (int(now + ticks[number]), number))
         count = 0
@@ -108,7 +161,7 @@ def list_schedule(engine: np.ndarray, ticks: np.ndarray, known: Dependences) -> 
                 one = int(engine[ready[at]])
                 push(heaps, begins, sizes, one, int(rank[ready[at]]))
                 count = _note(changed, is_changed, count, one)
-    return order
+    return order, starts
 
 
 @inlined

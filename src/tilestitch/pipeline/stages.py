@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import Stage
+from tilestitch.ir.partition import ByHand
 from tilestitch.ir.program import Program
 from tilestitch.ir.run import Run
 from tilestitch.ir.trace import Trace, slowest_cluster
@@ -12,6 +13,7 @@ from tilestitch.ir.verify import verify_program
 from tilestitch.ir.verify_schedule import verify_partition, verify_schedule
 from tilestitch.lower.clusters import share_ddr
 from tilestitch.lower.program import Lowered, lower
+from tilestitch.lower.refine import refined
 from tilestitch.lower.reorder import reordered
 from tilestitch.pipeline.compilation import Compilation, Way, given
 from tilestitch.pipeline.networks import Networks
@@ -116,23 +118,34 @@ def simulated(request: Request, done: Compilation, *, stitched: bool) -> Compila
 
 
 def _in_better_order(request: Request, done: Compilation) -> Compilation:
-    """The same with the instructions of its one kernel in the order of a list schedule, where that is faster."""
+    """The same with the instructions of its one kernel in the order of a list schedule, where that is faster.
+
+    Or, where its schedule asks for it, in the fastest order that was found by going on from there.
+    """
     before, trace = given(done.program), given(done.trace)
-    length = len(before) // before.iterations
     request.progress("reorder", 0, 1)
-    program = reordered(before, (trace.end_ticks - trace.start_ticks)[:length])
-    if program is None:
+    program, found = _better_order(request, done, before, trace)
+    if found.latency_cycles >= trace.latency_cycles:
         return replace(done, reordered="")
     if request.options.verify:
         verify_program(program)
-    found = run_program(program, request.machine, request.clusters)
-    if found.latency_cycles >= trace.latency_cycles:
-        return replace(done, reordered="")
     faster, slower = found.latency_cycles, trace.latency_cycles
     note = f"Instructions reordered across kernels: {faster:,} cycles instead of {slower:,}."
     schedule = given(done.schedule)
     schedule = replace(schedule, notes=(*schedule.notes, note))
     return replace(done, schedule=schedule, program=program, trace=found, reordered=note)
+
+
+def _better_order(request: Request, done: Compilation, before: Program, trace: Trace) -> tuple[Program, Trace]:
+    """The program in another order, with its trace; as it was where there is none."""
+
+    def run(program: Program) -> Trace:
+        return run_program(program, request.machine, request.clusters)
+
+    if isinstance(done.partition, ByHand) and done.partition.schedule.refined:
+        return refined(before, trace, run) or (before, trace)
+    program = reordered(before, (trace.end_ticks - trace.start_ticks)[: len(before) // before.iterations])
+    return (before, trace) if program is None else (program, run(program))
 
 
 def run_program(program: Program, machine: Accelerator, clusters: int) -> Trace:

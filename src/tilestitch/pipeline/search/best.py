@@ -33,6 +33,7 @@ FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else c
 FINISHING = ("binding", "order")
 LAST = ("compact", "together", "pick")  # tried of what was found, also where the budget is spent
 DEAR = ("together",)  # those of them that are left out with low effort: all kernels are lowered again
+AT_LAST = ("refine",)  # tried behind them, with more than low effort: it simulates many orders
 LATER = ("binding", "divide")  # what is tried of the last beginning: it seldom decides which one is the best
 UNFIT = 4  # so many candidates that do not fit, were known or are slow by estimate count as one that was simulated
 BARREN = 10  # after so many of a kind that were not simulated, one behind the other, it rests until another gains
@@ -81,7 +82,7 @@ class Line:
 
     found: list[Evaluated]
     greedy: bool = False  # whether only the fastest is gone on from
-    kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in (*LATER, *LAST))
+    kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in (*LATER, *LAST, *AT_LAST))
     open: dict[int, dict[str, Iterator[Candidate]]] = field(default_factory=dict)  # moves left, by place among these
     # What the next move of a kind may gain: the mean of what they took away, the latest counting most.
     promise: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MOVES, EXPECTED_GAIN))
@@ -251,8 +252,10 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
     _try_moves(request, state, spending, batches, 1.0 - FINISH, state.lines[0])
     _try_moves(request, state, spending, (), 1.0, Line([state.best], kinds=FINISHING))
     _try_moves(request, state, spending, batches, 1.0, state.lines[0])
-    last = [kind for kind in LAST if request.options.effort is not Effort.LOW or kind not in DEAR]
+    is_low = request.options.effort is Effort.LOW
+    last = [kind for kind in LAST if not is_low or kind not in DEAR]
     _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=last))
+    _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=() if is_low else AT_LAST))
 
 
 def _try_moves(

@@ -48,6 +48,7 @@ class Candidate:
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
     compact: bool = False  # whether results in LB move out of the way of those that find room there in parts alone
+    refined: bool = False  # whether the order of instructions is made better by its own simulation
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
     streams: tuple[Stream, ...] = ()  # softmaxes between products that run block by block, in the same order
     split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, in the same order
@@ -99,6 +100,7 @@ class Candidate:
             folded=self.folded,
             picks=self.picks,
             compact=self.compact,
+            refined=self.refined,
             bands=self.bands,
             streams=self.streams,
             split_k=self.split_k,

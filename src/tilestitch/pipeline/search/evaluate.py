@@ -17,6 +17,7 @@ from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify_schedule import verify_partition
 from tilestitch.lower.limits import steps_of
 from tilestitch.lower.program import Lowered, lower
+from tilestitch.lower.refine import refined
 from tilestitch.lower.reorder import reordered
 from tilestitch.pipeline.compilation import Compilation, Way
 from tilestitch.pipeline.networks import Networks
@@ -60,7 +61,9 @@ class _Shared:
         self.graph, self.tilings = shared.graph, shared.tilings
         self.lowered = Lowered(shared.graph, machine, shared.blocks, shared.tilings.signatures)
         self.planned: dict[tuple, _Planned] = {}  # by what kernels are to be, in order, and what is asked of all
-        self.simulated: dict[int, tuple[int, int, int, Mapping[str, int]]] = {}  # by the number of the schedule
+        self.simulated: dict[
+            tuple[int, bool], tuple[int, int, int, Mapping[str, int]]
+        ] = {}  # by schedule, and if refined
         self._numbers: dict[tuple[tuple[Kernel, ...], tuple[Home, ...]], int] = {}
 
     def number(self, schedule: Schedule) -> int:
@@ -115,8 +118,9 @@ class Evaluator:
             schedule = placed(graph, partition, found, request.machine, policy, run, tilings=shared.tilings)
             estimated = sum(kernel.estimated_cycles for kernel in schedule.kernels) * schedule.iterations
             planned = shared.planned[asked] = _Planned(shared.number(schedule), estimated)
-        if planned.number in shared.simulated:
-            return Evaluated(candidate, *shared.simulated[planned.number], repeated=True)
+        known = planned.number, candidate.refined
+        if known in shared.simulated:
+            return Evaluated(candidate, *shared.simulated[known], repeated=True)
         if most_estimated is not None and planned.estimated_cycles > most_estimated:
             raise DoesNotFit(f"{graph.name}: a candidate that is slow by estimate is not simulated.")
         if schedule is None:
@@ -124,27 +128,33 @@ class Evaluator:
         steps = steps_of(schedule)
         if steps > self._most_steps.setdefault(bool(candidate.streams), LONGER * steps):
             raise DoesNotFit(f"{graph.name}: a candidate of {steps:,} steps is not simulated.")
-        latency, as_lowered, lost = self._simulated(schedule, shared.lowered, limit_cycles)
+        latency, as_lowered, lost = self._simulated(schedule, shared.lowered, limit_cycles, refine=candidate.refined)
         times = latency, as_lowered, planned.estimated_cycles, lost
-        shared.simulated[planned.number] = times
+        shared.simulated[known] = times
         return Evaluated(candidate, *times, repeated=False)
 
     def _simulated(
-        self, schedule: Schedule, known: Lowered, limit_cycles: int | None
+        self, schedule: Schedule, known: Lowered, limit_cycles: int | None, *, refine: bool
     ) -> tuple[int, int, Mapping[str, int]]:
         """The latency of a schedule, that of its program as it was lowered, and what its kernels lose."""
         request = self.request
         program = lower(schedule, request.machine, lowered=known)
         self.instructions += len(program)
-        trace = run_program(program, request.machine, request.clusters)
+        trace = self._run(program)
         latency = as_lowered = trace.latency_cycles
-        if limit_cycles is None or as_lowered < limit_cycles:
+        if refine:
+            better = refined(program, trace, self._run, known.numbering.corners)
+            latency = latency if better is None else better[1].latency_cycles
+        elif limit_cycles is None or as_lowered < limit_cycles:
             ticks = (trace.end_ticks - trace.start_ticks)[: len(program) // program.iterations]
             other = reordered(program, ticks, known.numbering.corners)
             if other is not None:
                 self.instructions += len(program)
-                latency = min(latency, run_program(other, request.machine, request.clusters).latency_cycles)
+                latency = min(latency, self._run(other).latency_cycles)
         return latency, as_lowered, _lost(schedule, program, trace)
+
+    def _run(self, program: Program) -> Trace:
+        return run_program(program, self.request.machine, self.request.clusters)
 
     def compiled(self, candidate: Candidate, *, alone: bool = False) -> Compilation:
         """A candidate through every stage, checked where that is asked for; `alone`: sharing nothing with others."""

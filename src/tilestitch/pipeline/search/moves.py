@@ -282,6 +282,12 @@ def compact(scene: Scene) -> Iterator[Candidate]:
     yield replace(scene.candidate, compact=not scene.candidate.compact)
 
 
+def refine(scene: Scene) -> Iterator[Candidate]:
+    """The order of instructions is made better by its own simulation."""
+    if not scene.candidate.refined:
+        yield replace(scene.candidate, refined=True)
+
+
 def binding(scene: Scene) -> Iterator[Candidate]:
     """Another rule for how kernels are divided among cores."""
     for rule in (BindingRule.EVEN, BindingRule.NEAREST, BindingRule.PAPER):
@@ -322,6 +328,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "together": together,
     "pick": pick,
     "compact": compact,
+    "refine": refine,
 }
 
 

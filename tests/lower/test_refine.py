@@ -1,0 +1,105 @@
+"""Orders that a simulation made better: no slower, as right as any other, and kept by a file of a schedule."""
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from tests.helpers.pairs import first
+from tests.helpers.random_networks import random_machine, random_model
+from tests.helpers.touched_bytes import misread, too_early
+from tests.helpers.verified import machine_named, model
+from tilestitch import api
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.ir.by_hand import HandGroup, HandSchedule
+from tilestitch.ir.choices import Stage
+from tilestitch.ir.program import Program
+from tilestitch.ir.trace import Trace
+from tilestitch.ir.verify import verify_program
+from tilestitch.lower.refine import refined
+from tilestitch.lower.reorder import scheduled, waiting
+from tilestitch.pipeline.compilation import given
+from tilestitch.pipeline.compile import compile_network, resume_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.stage_files import stage_text, started
+from tilestitch.pipeline.strategies import strategy_named
+from tilestitch.sim.chip.timing import simulate
+
+UNCUT = HandSchedule("uncut", (HandGroup("all"),), ring=True)
+
+
+@pytest.mark.parametrize("seed", first(6, range(18)))
+def test_no_byte_is_touched_too_early_in_any_order_that_is_looked_at(seed: int) -> None:
+    """Any operators, any machine, two iterations."""
+    machine, looked_at = random_machine(seed), list[Trace]()
+    options = Options(batch=2 * machine.clusters, batch_per_cluster=1)
+    try:
+        done = compile_network(random_model(seed), "random", machine, strategy_named("astitch"), options)
+    except DoesNotFit:
+        return
+
+    def run(program: Program) -> Trace:
+        verify_program(program)
+        looked_at.append(simulate(program))
+        return looked_at[-1]
+
+    trace = given(done.trace)
+    found = refined(trace.program, trace, run)
+    least = min((one.latency_cycles for one in looked_at), default=trace.latency_cycles)
+    assert (trace if found is None else found[1]).latency_cycles == min(least, trace.latency_cycles)
+    for one in looked_at[:: len(looked_at) // 3] if len(trace.program) < 600 else ():
+        assert too_early(one) == []
+        assert misread(one) == set()
+
+
+@pytest.mark.parametrize("network", ["conformer", "resnet18"])
+def test_a_refined_schedule_is_faster_and_computes_the_same(network: str) -> None:
+    """Two iterations of each of two clusters; and a file of it says so."""
+    plain, better = (
+        api.compile(
+            model(network, True),
+            "toy",
+            strategy=replace(UNCUT, refined=refine),
+            batch=4,
+            options=Options(batch_per_cluster=1),
+            verify=True,
+        )
+        for refine in (False, True)
+    )
+    assert plain.report is not None
+    assert better.report is not None
+    assert better.report.outcome == "passed", better.report.checks
+    assert better.report.latency_cycles < plain.report.latency_cycles
+    start = started(stage_text(better, Stage.SCHEDULE), "file.json")
+    again = resume_network(model(network, True), start, machine_named("toy"), Options())
+    assert again.report is not None
+    assert again.report.latency_cycles == better.report.latency_cycles
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_time_can_run_backwards(seed: int) -> None:
+    """What waits for what is reversed; nothing starts early, and each engine runs one instruction at a time."""
+    random = Random(seed)
+    length, nodes = random.randint(1, 12), random.randint(0, 3)
+    total = length + nodes
+    order = list(range(total))
+    random.shuffle(order)  # nodes behind the instructions may come anywhere between them
+    place = {node: at for at, node in enumerate(order)}
+    needs = [sorted(other for other in order[: place[node]] if random.random() < 0.3) for node in range(total)]
+    ends = np.cumsum([len(one) for one in needs])
+    known = waiting(np.array([one for some in needs for one in some], np.int64), ends)
+    engine = np.array([random.randint(0, 2) for _ in range(length)], np.int64)
+    ticks = np.array([random.randint(1, 9) for _ in range(length)], np.int64)
+    found, starts = scheduled(engine, ticks, known, np.array(random.sample(range(length), length)))
+    assert sorted(found.tolist()) == list(range(length))
+    assert (np.diff(starts[found]) >= 0).all()
+    until = dict[int, int]()  # when a node is over: instructions end, others pass on
+    for node in order:
+        before = max((until[one] for one in needs[node]), default=0)
+        if node < length:
+            assert starts[node] >= before
+        until[node] = int(starts[node] + ticks[node]) if node < length else before
+    for number in range(3):
+        own = sorted(np.flatnonzero(engine == number), key=starts.__getitem__)
+        assert all(starts[a] + ticks[a] <= starts[b] for a, b in zip(own, own[1:], strict=False))
