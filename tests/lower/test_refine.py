@@ -1,6 +1,7 @@
 """Orders that a simulation made better: no slower, as right as any other, and kept by a file of a schedule."""
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -102,4 +103,4 @@ def test_time_can_run_backwards(seed: int) -> None:
         until[node] = int(starts[node] + ticks[node]) if node < length else before
     for number in range(3):
         own = sorted(np.flatnonzero(engine == number), key=starts.__getitem__)
-        assert all(starts[a] + ticks[a] <= starts[b] for a, b in zip(own, own[1:], strict=False))
+        assert all(starts[a] + ticks[a] <= starts[b] for a, b in pairwise(own))

@@ -429,7 +429,7 @@ def test_the_report_says_what_was_tried(monkeypatch, golden):
 
 
 def test_what_is_tried_last_is_tried_of_the_fastest_alone(monkeypatch):
-    """Also where the budget is spent: larger transfers in all kernels, then in fewer kinds, and the order; none with low effort."""
+    """Also where the budget is spent: larger transfers, in all kernels and in fewer; at last the order."""
     tried = {}
     for effort in (Effort.LOW, Effort.MEDIUM):
         monkeypatch.setitem(search.BUDGETS, effort, Budget(0, 10**9))
