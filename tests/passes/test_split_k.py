@@ -174,7 +174,7 @@ def slow_ddr(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("effort", [Effort.LOW, Effort.MEDIUM])
+@pytest.mark.parametrize("effort", [Effort.LOW, pytest.param(Effort.MEDIUM, marks=pytest.mark.slow)])
 def test_hidden_channels_without_room_are_made_part_by_part_by_search(tmp_path, effort):
     """So weights come once; with few samples at a time they come more often, and else hidden channels go to DDR."""
     model, machine = perceptron(rows=64, width=128, hidden=2048), slow_ddr(tmp_path)

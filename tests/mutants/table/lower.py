@@ -12,6 +12,20 @@ EARLY = "test_hazards::test_no_byte_is_touched_too_early"
 
 LOWER = (
     Mutant(
+        "the slowest order that was looked at is kept",
+        "lower/refine.py",
+        "if found.latency_cycles < (trace if best is None else best[1]).latency_cycles:",
+        "if best is None or found.latency_cycles > best[1].latency_cycles:",
+        ("test_refine::test_no_byte_is_touched_too_early_in_any_order_that_is_looked_at",),
+    ),
+    Mutant(
+        "an instruction is ready when one of those that it waits for is over",
+        "lower/reorder.py",
+        "        if missing[other]:\n",
+        "        if missing[other] > 1:\n",
+        ("test_refine::test_time_can_run_backwards",),
+    ),
+    Mutant(
         "loads come to where others lay until just before",
         "lower/addresses.py",
         "        free.ring.enter(low, high)\n",
