@@ -27,6 +27,7 @@ from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.search import best as search
 from tilestitch.pipeline.search.banding import with_bands
+from tilestitch.pipeline.search.beginnings import grown
 from tilestitch.pipeline.search.best import Budget
 from tilestitch.pipeline.search.candidate import Candidate, Cut, candidate_of, in_running_order
 from tilestitch.pipeline.search.evaluate import Evaluator
@@ -443,6 +444,14 @@ def test_what_is_tried_last_is_tried_of_the_fastest_alone(monkeypatch):
     assert tried[Effort.LOW][1] == ["compact: 1 tried"]
     assert tried[Effort.MEDIUM][1] == ["together: 5 tried", "compact: 2 tried", "refine: 1 tried"]
     assert tried[Effort.MEDIUM][0] < 0.9 * tried[Effort.LOW][0]
+
+
+def test_with_more_samples_what_runs_whole_stays_whole():
+    """And other pieces are as large as before, along any axis."""
+    evaluator, scene = scene_of("resnet18", batch=2)
+    begin = replace(two_cuts(scene).candidate, batch=1)
+    found = grown(begin, evaluator, 2)
+    assert found == replace(begin, batch=2, cuts=(replace(begin.cuts[0], pieces=4), begin.cuts[1]))
 
 
 def test_it_is_one_of_several_to_compare(monkeypatch):
