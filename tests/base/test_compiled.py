@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from numba.core.caching import FunctionCache
 
-from tilestitch.base.jit import compiled, contents_of, inlined, lending, telling
+from tilestitch.base.jit import compiled, contents_of, inlined, inner, lending, telling
 
 pytestmark = pytest.mark.quick
 
@@ -113,18 +113,18 @@ def test_what_only_compiled_code_may_call_says_so(modules: Path) -> None:
                 next_to(1)
 
 
-def test_whether_a_function_stands_where_it_is_called_is_part_of_what_is_compiled() -> None:
-    """Else the code of its callers from before would go on being used."""
+def test_how_a_function_is_kept_is_part_of_what_is_compiled() -> None:
+    """Whether it stands where it is called, and counts who holds its arrays. Else the code of its callers from before would go on being used."""
 
     def up(number: int) -> int:
         return -(-number // 64) * 64
 
     digests = set()
-    for kept in (lending, inlined):
+    for kept in (lending, inlined, inner):
         callee = kept(up)
 
         def caller(number: int, callee: Any = callee) -> int:
             return callee(number)
 
         digests.add(contents_of(caller))
-    assert len(digests) == 2
+    assert len(digests) == 3

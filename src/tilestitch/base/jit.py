@@ -221,8 +221,8 @@ def _named_by(function: Callable) -> Iterator[Any]:
     waiting: list[Any] = [function]
     while waiting:
         value = waiting.pop()
-        if getattr(value, "targetoptions", {}).get("forceinline"):
-            yield "inlined"
+        if getattr(value, "targetoptions", None):
+            yield repr(sorted(value.targetoptions.items()))
         value = getattr(value, "py_func", value)  # of a compiled function
         if not isinstance(value, FunctionType):
             yield value

@@ -38,7 +38,7 @@ def timed_cases(name, count, networks=False):
 
 
 def check_choices(name, count, networks):
-    compared, stopped, stopped_loosely, fractions = 0, 0, 0, 0
+    compared, stopped, stopped_loosely, fractions, some = 0, 0, 0, 0, 0
     for bare, sums, seed in timed_cases(name, count, networks):
         task, choices = task_of(bare, sums), choices_of(bare, SpatialSpace(Ragged.ALL))
         opener = Opener(task, choices, timing_of(task.operands))
@@ -47,7 +47,7 @@ def check_choices(name, count, networks):
         for number in seed.sample(range(len(choices)), min(3, len(choices))):
             placed, objective = placement(bare, choices, number), seed.choice(TIMED)
             opener.take(np.array([number]))
-            aim = Aim(NUMBERS[objective], float(fixed_fj), float("inf"), float("inf"), float("inf"), 1)
+            aim = Aim(NUMBERS[objective], float(fixed_fj), float("inf"), float("inf"), float("inf"), 0)
             ended, _, value, energy = opener.best(number, aim, 10**6)
             try:
                 right = best_mapping(placed, sums, objective=objective)
@@ -63,10 +63,14 @@ def check_choices(name, count, networks):
             assert loose <= opener.least_cycles(np.array([number]))[0]
             stopped_loosely += loose > placed.total_steps
             assert opener.best(number, aim._replace(cutoff=value * (1 - 1e-9)), 10**6)[0] == NOTHING
+            ended, _, narrow, _ = opener.best(number, aim._replace(width=2), 10**6)  # some mapping
+            assert ended == NOTHING or narrow >= value
+            some += ended == FOUND
             compared += 1
             stopped += opener.least_cycles(np.array([number]))[0] > placed.total_steps
             fractions += any(one.factor.denominator > 1 for one in placed.unrolled)
     assert compared > count
+    assert some > compared / 2
     assert stopped >= stopped_loosely > count / 3  # ports say more than the steps
     assert fractions > count / 8
 

@@ -10,13 +10,15 @@ import pytest
 from tests.helpers.pairs import first
 from tests.helpers.tree_brute_force import all_best, timed_case, with_engines
 from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.tiers import interpreted
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.tree import timed_pace
 from tilestitch.mapping.tree.chain import price
 from tilestitch.mapping.tree.loads import Loads
 from tilestitch.mapping.tree.pace import ELSE, RESULT, THROUGH, Pace
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, pareto_front
 from tilestitch.mapping.tree.tables import Sums
-from tilestitch.mapping.tree.timed_pace import Tracked, cross, keeps_up, repeat
+from tilestitch.mapping.tree.timed_pace import Tracked
 
 POWERS = {Objective.ENERGY: (1, 0), Objective.EDP: (1, 1), Objective.ED2P: (1, 2)}
 
@@ -84,6 +86,9 @@ def test_nothing_is_better_than_what_is_found_for_more_loops(block):
 
 
 PORTS = ((0, 0), (1, 0))
+cross, keeps_up, repeat = (
+    interpreted(getattr(one, "py_func", one)) for one in (timed_pace.cross, timed_pace.keeps_up, timed_pace.repeat)
+)
 
 
 def changes(seed, loops, crossings):

@@ -15,7 +15,7 @@ from tilestitch.mapping.tree.crossings import PortNumber, operands_on_tree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.loads import Loads, added
 from tilestitch.mapping.tree.problem import Passing
-from tilestitch.mapping.tree.timed_pace import AHEAD, LATE, TURN, UNTIL, WORK, Crossed, Tracked, cross, tracked
+from tilestitch.mapping.tree.timed_pace import Crossed, Tracked, first_row, tracked
 
 _Whole = NDArray[np.int64]
 
@@ -86,12 +86,10 @@ def timing_of(
     least = _least_busy(ports, cuts, left, shape, beyond, only_inside=False)
     inside = _least_busy(ports, cuts, left, shape, None, only_inside=True) if not is_block else np.zeros_like(least)
     timing = Timing(columns, rows, loads, left, least, inside, len(kept), is_all, is_block)
-    row, load = np.zeros((2, columns.end), np.int64)
-    row[[TURN, WORK, AHEAD, *range(LATE, UNTIL)]] = 1
+    load = np.zeros(columns.end, np.int64)
     for column, cycles in ports.row(start.kinds, start.operand, start.ways).items():
         load[column] = cycles[0]
-    cross(row, columns, load)
-    return timing, row
+    return timing, first_row(columns, load)
 
 
 def _crossed(loads: Loads) -> Crossed[PortNumber]:

@@ -27,7 +27,7 @@ from tilestitch.mapping.tree.quick_bounds import common_loops, divisors, in_turn
 from tilestitch.mapping.tree.quick_prices import TOO_MUCH, cut_of, from_units, no_choice, place
 from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
-TOO_LARGE = 3  # energies that are not compared
+TOO_LARGE, GROWS = 3, 4  # energies that are not compared; there are more labels than room
 
 
 class Ground(NamedTuple):
@@ -260,6 +260,35 @@ def desk_of(ground: Ground, loops: int) -> Desk:
     )  # fmt: skip
 
 
+@lending
+def _run(
+    labels: Labels, order: Order, heads: np.ndarray, tools: tuple[Arrays, Placed, Ground], desk: Desk,
+    counts: tuple[int, int], limits: tuple[int, int],
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Go on from label to label as long as there is room: how it ended, the last label, how many there are and wait.
+
+    `limits` are the most labels, and what costs must be below.
+    """
+    (arrays, placed, ground), (count, waiting), (most, below) = tools, counts, limits
+    operands, label = len(ground.place_of), -1
+    while waiting > 0:
+        if count + operands + len(ground.axes) > len(labels.bound):
+            return GROWS, label, count, waiting
+        label = pop(labels.heap, order, waiting)
+        waiting -= 1
+        if labels.trail.dead[label]:
+            continue
+        if labels.rank[label] // ground.points == ground.first[operands]:
+            return FOUND, label, count, waiting
+        if count > most:
+            return STOPPED, label, count, waiting
+        more, waiting = _go_on(labels, order, heads, arrays, placed, ground, desk, label, count, waiting, below)
+        if more < 0:
+            return TOO_LARGE, label, count, waiting
+        count = more
+    return NOTHING, label, count, waiting
+
+
 @compiled
 def least_of_choice(
     arrays: Arrays, bounds: Arrays, sheet: Sheet, heads: np.ndarray, most: int, below: int, final_sums: bool
@@ -278,37 +307,24 @@ def least_of_choice(
     labels = empty(1024, len(sheet.limit))
     order = order_of(labels)
     count, waiting = 0, 0
-    ended, value, chain = NOTHING, NEVER, nothing
+    value, chain = NEVER, nothing
     least_of_all = rest_of(ground, desk, start, -1)
     if least_of_all < below:
         labels.bound[0], labels.rank[0], labels.heap[0] = least_of_all, 0, 0
         enter(labels.trail, heads, 0, start * points, (0, start, 0, -1, -1), desk.taken)
         count, waiting = 1, 1
-    while waiting > 0:
-        label = pop(labels.heap, order, waiting)
-        waiting -= 1
-        if labels.trail.dead[label]:
-            continue
-        if labels.rank[label] // points == cuts:
-            ended, value, chain = (
-                FOUND,
-                labels.trail.spent[label] + fixed,
-                chain_of(labels.trail, label, cuts),
-            )
-            break
-        if count > most:
-            ended, value = STOPPED, labels.bound[label] + fixed
-            break
+    ended = GROWS
+    while ended == GROWS:
         if count + operands + len(ground.axes) > len(labels.bound):
             labels = grown(labels, len(labels.bound))
             order = order_of(labels)
-        more, waiting = _go_on(
-            labels, order, heads, arrays, placed, ground, desk, label, count, waiting, below
-        )  # fmt: skip
-        if more < 0:
-            ended = TOO_LARGE
-            break
-        count = more
+        ended, label, count, waiting = _run(
+            labels, order, heads, (arrays, placed, ground), desk, (count, waiting), (most, below)
+        )
+        if ended == FOUND:
+            value, chain = labels.trail.spent[label] + fixed, chain_of(labels.trail, label, cuts)
+        elif ended == STOPPED:
+            value = labels.bound[label] + fixed
     for number in range(count):
         heads[labels.trail.state[number] * points + labels.trail.point[number]] = -1
     return ended, value, count, chain

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, tiered
+from tilestitch.base.jit import compiled, lending, tiered
 from tilestitch.mapping.tree.labels import (
     FOUND,
     NEVER,
@@ -94,7 +94,7 @@ def timed_order(labels: TimedLabels) -> Order:
     return Order(labels.value, labels.least_fj, labels.least_cycles, labels.rank)
 
 
-@tiered
+@lending
 def value_of(objective: int, fixed_fj: float, energy_fj: int, cycles: int) -> float:
     """What is least, of an energy and a latency; of a front the energy, so that it is found from one end."""
     if objective == FASTEST:
@@ -105,7 +105,7 @@ def value_of(objective: int, fixed_fj: float, energy_fj: int, cycles: int) -> fl
     return product * cycles if objective == ED2P else product
 
 
-@tiered
+@lending
 def _least_cycles(
     timed: TimedProblem, placed: np.ndarray, partial: int, point: int, row: np.ndarray, togo: np.ndarray, weight: int
 ) -> int:
@@ -121,7 +121,7 @@ def _least_cycles(
     return latency_at_least(row, timed.columns, togo, timed.left[point] - 1)
 
 
-@tiered
+@lending
 def _pending(timed: TimedProblem, placed: np.ndarray, row: np.ndarray) -> Pending:
     """What cuts that are not placed will do; sums to which none of them adds are forgotten."""
     base = timed.base
@@ -139,7 +139,7 @@ def _pending(timed: TimedProblem, placed: np.ndarray, row: np.ndarray) -> Pendin
     return Pending(crosses, stops)
 
 
-@tiered
+@lending
 def is_beaten_in_time(
     labels: TimedLabels,
     heads: np.ndarray,
@@ -175,7 +175,7 @@ def is_beaten_in_time(
     return False
 
 
-@tiered
+@lending
 def _is_known(known: np.ndarray, energy_fj: int, cycles: int) -> bool:
     """Whether a front, in ascending order of energy, has a point that is at least as good in both."""
     low, high = 0, len(known)
@@ -219,7 +219,7 @@ def least_chains(
     placed, row = np.zeros(operands, np.int64), timed.start.copy()
     togo, load = np.zeros(columns.end, np.int64), np.zeros(columns.end, np.int64)
     taken = np.zeros(len(base.limit), np.float64)
-    found = np.empty(64, np.int64)
+    order, found = timed_order(labels), np.empty(64, np.int64)
     fastest = NEVER  # of the front so far
     start = 1 if base.starts_partial else 0
     many, count, waiting, ended = 0, 0, 0, FOUND
@@ -241,17 +241,18 @@ def least_chains(
             ):
                 if count == len(labels.value):
                     labels = timed_grown(labels, count)
+                    order = timed_order(labels)
                 labels.least_fj[count], labels.least_cycles[count], labels.value[count] = energy, cycles, value
                 labels.rank[count], labels.pace[count, :] = rank, row
                 action = base.first[move] + placed[move] - 1 if 0 <= move < operands else -1
                 enter(labels.trail, heads, count, place, (spent, state, target, label, action), taken)
-                push(labels.heap, timed_order(labels), waiting, count)
+                push(labels.heap, order, waiting, count)
                 count, waiting = count + 1, waiting + 1
         move, trail = move + 1, labels.trail
         if label < 0 or move >= moves:
             label = -1
             while waiting > 0 and label < 0:
-                label = pop(labels.heap, timed_order(labels), waiting)
+                label = pop(labels.heap, order, waiting)
                 waiting -= 1
                 if trail.dead[label] or labels.least_cycles[label] >= fastest:
                     label = -1

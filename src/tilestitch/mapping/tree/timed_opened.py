@@ -10,7 +10,18 @@ import numpy as np
 
 from tilestitch.base.jit import lending, tiered
 from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, enter
-from tilestitch.mapping.tree.opened import TOO_LARGE, Desk, Ground, Sheet, closes, desk_of, ground_of, lay, rest_of
+from tilestitch.mapping.tree.opened import (
+    GROWS,
+    TOO_LARGE,
+    Desk,
+    Ground,
+    Sheet,
+    closes,
+    desk_of,
+    ground_of,
+    lay,
+    rest_of,
+)
 from tilestitch.mapping.tree.quick_arrays import Arrays, Placed
 from tilestitch.mapping.tree.quick_prices import TOO_MUCH, cut_of, held_elements
 from tilestitch.mapping.tree.timed_labels import (
@@ -24,7 +35,7 @@ from tilestitch.mapping.tree.timed_labels import (
 )
 from tilestitch.mapping.tree.timed_pace import SUMS, cross, latency_at_least, repeat
 from tilestitch.mapping.tree.timed_quick import Timing, follow, load_of, serve_crossing, start_row, way_of
-from tilestitch.mapping.tree.waiting import pop, push
+from tilestitch.mapping.tree.waiting import Order, pop, push
 
 
 class Clock(NamedTuple):
@@ -42,7 +53,7 @@ class Aim(NamedTuple):
     cutoff: float  # a value; nothing above it
     tie: float  # what is no better than this value
     tie_fj: float  # costs no more than this
-    weight: int  # bounds count what is left so often: more than once finds some mapping sooner, and proves nothing
+    width: int  # labels that are opened of as many moves, 0 for all: with few some mapping is found, and nothing proven
 
 
 @lending
@@ -61,30 +72,36 @@ class Bench(NamedTuple):
     togo: np.ndarray  # by column: what is still to come at least
     served: np.ndarray  # [inwards or outwards, port]
     following: np.ndarray  # [operand, crossing, port] what follows a crossing for which the units stop
+    opened: np.ndarray  # by moves: how many labels so far away were opened
 
 
 @lending
-def _pending(timing: Timing, desk: Desk, row: np.ndarray) -> Pending:
-    """What cuts that are not chosen will do; sums to which none of them adds are forgotten."""
+def _pending(timing: Timing, desk: Desk) -> Pending:
+    """What cuts that are not chosen will do."""
     crosses, stops = False, False
     for operand in range(len(desk.chosen)):
         cut = desk.chosen[operand]
         crosses, stops = crosses or timing.crosses[operand, cut], stops or timing.stops[operand, cut]
+    return Pending(crosses, stops)
+
+
+@lending
+def _forget(timing: Timing, desk: Desk, row: np.ndarray) -> None:
+    """Leave the sums to which no cut that is not chosen adds."""
     for column in range(SUMS, len(row)):
         needed = False
         for operand in range(len(desk.chosen)):
             needed = needed or timing.later[operand, desk.chosen[operand], column]
         if not needed:
             row[column] = 0
-    return Pending(crosses, stops)
 
 
 @lending
 def _least_cycles(
-    timing: Timing, ground: Ground, clock: Clock, desk: Desk, bench: Bench, where: tuple[int, int, int, int]
+    timing: Timing, ground: Ground, clock: Clock, desk: Desk, bench: Bench, where: tuple[int, int, int]
 ) -> int:
-    """What no mapping that goes on from here is faster than; `where`: partial sums, axis, other tiles, weight."""
-    (partial, axis, others, weight), last = where, len(desk.chosen) - 1
+    """What no mapping that goes on from here is faster than; `where`: partial sums, axis, other tiles."""
+    (partial, axis, others), last = where, len(desk.chosen) - 1
     bench.togo[:] = 0
     for operand in range(last + 1):
         cut = desk.chosen[operand]
@@ -93,7 +110,7 @@ def _least_cycles(
             at += (cut * 2 + partial if operand == last else cut) * ground.inner[operand]
             at = clock.offsets[operand] + at * timing.many_sums[operand]
             for number in range(timing.many_sums[operand]):
-                bench.togo[timing.sums[operand, number]] += weight * clock.table[at + number]
+                bench.togo[timing.sums[operand, number]] += clock.table[at + number]
     return latency_at_least(bench.row, timing.columns, bench.togo, others)
 
 
@@ -109,6 +126,14 @@ def _note(labels: TimedLabels, label: int, bound: tuple[int, int, float], rank: 
     labels.rank[label] = rank
     for column in range(len(row)):
         labels.pace[label, column] = row[column]
+
+
+@lending
+def _is_among_the_first(opened: np.ndarray, moves: int, width: int) -> bool:
+    """Count a label that is so many moves away, unless there were enough of them."""
+    is_first = opened[moves] < width
+    opened[moves] += 1 if is_first else 0
+    return is_first
 
 
 @lending
@@ -137,8 +162,8 @@ def _place(
 
 @lending
 def _go_on(
-    labels: TimedLabels, heads: np.ndarray, tools: tuple[Arrays, Timing, Placed, Ground, Clock, Aim], desk: Desk,
-    bench: Bench, fixed_fj: float, label: int, counts: tuple[int, int],
+    labels: TimedLabels, order: Order, heads: np.ndarray, tools: tuple[Arrays, Timing, Placed, Ground, Clock, Aim],
+    desk: Desk, bench: Bench, fixed_fj: float, label: int, counts: tuple[int, int],
 ) -> tuple[int, int]:  # fmt: skip
     """All labels that come of one: how many there are then and how many wait; -1 where energies are not compared."""
     arrays, timing, placed, ground, clock, aim = tools
@@ -152,6 +177,8 @@ def _go_on(
     for loop in range(len(desk.tile)):
         inside *= desk.tile[loop]
     tiles = placed.total // inside
+    if aim.width > 0 and not _is_among_the_first(bench.opened, depth + desk.powers.sum(), aim.width):
+        return count, waiting
     for move in range(operands + len(ground.axes)):
         for component in range(len(desk.taken)):
             desk.taken[component] = trail.taken[label, component]
@@ -179,7 +206,7 @@ def _go_on(
         rest = rest_of(ground, desk, partial, axis)
         if rest >= NEVER:
             continue
-        energy = spent + aim.weight * rest
+        energy = spent + rest
         # with the cycles that its label has at least a label may be left before its pace is known
         known = labels.least_cycles[label]
         if _is_hopeless(aim, value_of(aim.objective, fixed_fj, energy, known), energy):
@@ -197,10 +224,10 @@ def _go_on(
                 way, stops = way_of(timing, move, crossing, after == 1), not timing.hides[where]
                 load_of(timing, move, stops, way, bench.served, bench.following[where], bench.load)
                 cross(row, timing.columns, bench.load)
-        pending = _pending(timing, desk, row)
-        cycles = _least_cycles(timing, ground, clock, desk, bench, (partial, axis, left - 1, aim.weight))
-        if aim.weight == 1:  # what comes of a label is no faster than it is said to be at least
-            cycles = max(cycles, known)
+            _forget(timing, desk, row)
+        pending = _pending(timing, desk)
+        cycles = _least_cycles(timing, ground, clock, desk, bench, (partial, axis, left - 1))
+        cycles = max(cycles, known)  # what comes of a label is no faster than it is said to be at least
         value = value_of(aim.objective, fixed_fj, energy, cycles)
         place = to_state * ground.points + target
         if _is_hopeless(aim, value, energy):
@@ -210,9 +237,35 @@ def _go_on(
         rank = (depth + (1 if move < operands else 0)) * ground.points + target
         _note(labels, count, (energy, cycles, value), rank, row)
         enter(trail, heads, count, place, (spent, to_state, target, label, -1), desk.taken)
-        push(labels.heap, timed_order(labels), waiting, count)
+        push(labels.heap, order, waiting, count)
         count, waiting = count + 1, waiting + 1
     return count, waiting
+
+
+@lending
+def _run(
+    labels: TimedLabels, order: Order, heads: np.ndarray, tools: tuple[Arrays, Timing, Placed, Ground, Clock, Aim],
+    desk: Desk, bench: Bench, fixed_fj: float, most: int, counts: tuple[int, int],
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Go on from label to label as long as there is room: how it ended, the last label, how many there are and wait."""
+    _, _, _, ground, _, _ = tools
+    operands, label, (count, waiting) = len(ground.place_of), -1, counts
+    while waiting > 0:
+        if count + operands + len(ground.axes) > len(labels.value):
+            return GROWS, label, count, waiting
+        label = pop(labels.heap, order, waiting)
+        waiting -= 1
+        if labels.trail.dead[label]:
+            continue
+        if labels.rank[label] // ground.points == ground.first[operands]:
+            return FOUND, label, count, waiting
+        if count > most:
+            return STOPPED, label, count, waiting
+        more, waiting = _go_on(labels, order, heads, tools, desk, bench, fixed_fj, label, (count, waiting))
+        if more < 0:
+            return TOO_LARGE, label, count, waiting
+        count = more
+    return NOTHING, label, count, waiting
 
 
 @tiered
@@ -233,45 +286,35 @@ def best_of_choice(
     desk = desk_of(ground, len(sheet.steps))
     ends = timing.columns.end
     labels = timed_empty(256, ends, len(sheet.limit))
+    order = timed_order(labels)
     bench = Bench(
         np.zeros(ends, np.int64), np.zeros(ends, np.int64), np.zeros(ends, np.int64), np.zeros((2, timing.many)),
         np.zeros((operands, timing.hides.shape[1], timing.many), np.int64),
+        np.zeros(1 + ground.first[operands] + np.sum(ground.axes[:, 2]), np.int64),
     )  # fmt: skip
     start_row(arrays, timing, placed, start, desk.tile, (bench.served, bench.following[0, 0], bench.load), bench.row)
+    _forget(timing, desk, bench.row)
     follow(arrays, timing, placed, start, desk.tile, bench.served, bench.following)
     count, waiting = 0, 0
-    aim = Aim(aim.objective, fixed_fj, aim.cutoff, aim.tie, aim.tie_fj - units_fj, aim.weight)
+    aim = Aim(aim.objective, fixed_fj, aim.cutoff, aim.tie, aim.tie_fj - units_fj, aim.width)
     rest = rest_of(ground, desk, start, -1)
     if rest < NEVER:
-        cycles = _least_cycles(timing, ground, clock, desk, bench, (start, -1, placed.total - 1, aim.weight))
-        value = value_of(aim.objective, fixed_fj, aim.weight * rest, cycles)
-        if not _is_hopeless(aim, value, aim.weight * rest):
-            _note(labels, 0, (aim.weight * rest, cycles, value), 0, bench.row)
+        cycles = _least_cycles(timing, ground, clock, desk, bench, (start, -1, placed.total - 1))
+        value = value_of(aim.objective, fixed_fj, rest, cycles)
+        if not _is_hopeless(aim, value, rest):
+            _note(labels, 0, (rest, cycles, value), 0, bench.row)
             enter(labels.trail, heads, 0, start * points, (0, start, 0, -1, -1), desk.taken)
             labels.heap[0] = 0
             count, waiting = 1, 1
-    ended, label = NOTHING, -1
-    while waiting > 0:
-        label = pop(labels.heap, timed_order(labels), waiting)
-        waiting -= 1
-        if labels.trail.dead[label]:
-            continue
-        if labels.rank[label] // points == ground.first[operands]:
-            ended = FOUND
-            break
-        if count > most:
-            ended = STOPPED
-            break
+    ended, label = GROWS, -1
+    while ended == GROWS:
         if count + operands + len(ground.axes) > len(labels.value):
             labels = timed_grown(labels, len(labels.value))
-        more, waiting = _go_on(
-            labels, heads, (arrays, timing, placed, ground, clock, aim), desk, bench, fixed_fj, label,
+            order = timed_order(labels)
+        ended, label, count, waiting = _run(
+            labels, order, heads, (arrays, timing, placed, ground, clock, aim), desk, bench, fixed_fj, most,
             (count, waiting),
         )  # fmt: skip
-        if more < 0:
-            ended = TOO_LARGE
-            break
-        count = more
     for number in range(count):
         heads[labels.trail.state[number] * points + labels.trail.point[number]] = -1
     if ended in (FOUND, STOPPED):

@@ -120,7 +120,7 @@ def _several(users: Iterable[frozenset[_Port]]) -> set[_Port]:
     return found
 
 
-@tiered
+@lending
 def repeat(row: np.ndarray, columns: Columns, times: int) -> None:
     """So many tiles as one, at least two."""
     turn, work = row[TURN], row[WORK]
@@ -149,7 +149,7 @@ def _largest(row: np.ndarray, head: int, load: np.ndarray, begin: int, end: int)
     row[head] = most
 
 
-@tiered
+@lending
 def cross(row: np.ndarray, columns: Columns, load: np.ndarray) -> None:
     """A tile with what crosses there."""
     goes_through = load[APART] == THROUGH and row[APART] == 0
@@ -174,6 +174,23 @@ def cross(row: np.ndarray, columns: Columns, load: np.ndarray) -> None:
         if row[WAITS + number] > 0:
             turn = max(turn, row[LATE + number] + row[UNTIL + number])
     row[TURN] = turn
+
+
+@tiered
+def first_row(columns: Columns, load: np.ndarray) -> np.ndarray:
+    """The row of one iteration of the units, with the results that cross then."""
+    row = np.zeros(columns.end, np.int64)
+    start_of_units(row, columns, load)
+    return row
+
+
+@lending
+def start_of_units(row: np.ndarray, columns: Columns, load: np.ndarray) -> None:
+    """Write the row of one iteration of the units, with the results that cross then."""
+    row[:] = 0
+    row[TURN], row[WORK], row[AHEAD] = 1, 1, 1
+    row[LATE:UNTIL] = 1
+    cross(row, columns, load)
 
 
 def least_latency(start: np.ndarray, steps: int) -> int:
@@ -226,20 +243,20 @@ def latency_at_least(row: np.ndarray, columns: Columns, togo: np.ndarray, others
     return least
 
 
-@tiered
+@lending
 def keeps_up(one: np.ndarray, other: np.ndarray, columns: Columns, others: int, crosses: bool, stops: bool) -> bool:
     """Whether one pace is never slower than another of the same tile, whatever comes: docs/trees.md#the-search.
 
     There are so many `others`; whether something crosses yet, and whether the units stop for any of it.
     """
-    latency = _latency(other, others, other[FIRST], other[LAST])
     if not crosses:
+        latency = _latency(other, others, other[FIRST], other[LAST])
         return _latency(one, others, one[FIRST], one[LAST]) <= latency
     if one[AHEAD] > other[AHEAD] or one[FIRST] > other[FIRST] or one[LAST] > other[LAST]:
         return False
     if one[APART] > other[APART]:
         return False
-    if one[TURN] > other[TURN] and (others + 1) * one[TURN] > latency:
+    if one[TURN] > other[TURN] and (others + 1) * one[TURN] > _latency(other, others, other[FIRST], other[LAST]):
         return False
     if stops and one[STOPS] > other[STOPS]:
         return False

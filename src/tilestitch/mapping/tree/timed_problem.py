@@ -14,7 +14,7 @@ from tilestitch.mapping.tree.loads import Loads, loads_of
 from tilestitch.mapping.tree.problem import cuts_by_operand, least_from, problem_of
 from tilestitch.mapping.tree.tables import FEMTO, Cut, Tables
 from tilestitch.mapping.tree.timed_labels import TimedProblem
-from tilestitch.mapping.tree.timed_pace import AHEAD, LATE, SUMS, TURN, UNTIL, WORK, Crossed, Tracked, cross, tracked
+from tilestitch.mapping.tree.timed_pace import SUMS, Crossed, Tracked, first_row, tracked
 
 MOST_CYCLES = 2.0**53
 
@@ -120,12 +120,10 @@ def _least_sums(
 
 def _start(ports: Tracked[PortNumber], loads: Loads) -> _Whole:
     """The row of one iteration of the units, with its results."""
-    row, load = np.zeros((2, ports.columns.end), np.int64)
-    row[[TURN, WORK, AHEAD, *range(LATE, UNTIL)]] = 1
+    load = np.zeros(ports.columns.end, np.int64)
     for column, cycles in ports.row(loads.kinds, loads.operand).items():
         load[column] = cycles[0]
-    cross(row, ports.columns, load)
-    return row
+    return first_row(ports.columns, load)
 
 
 def _least(

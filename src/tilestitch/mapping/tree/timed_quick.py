@@ -17,23 +17,20 @@ from tilestitch.mapping.tree.quick_arrays import READ_FLOWS, RESULT_FLOWS, TOGET
 from tilestitch.mapping.tree.quick_bounds import placed_alone
 from tilestitch.mapping.tree.quick_prices import from_units, held_elements, no_choice
 from tilestitch.mapping.tree.timed_pace import (
-    AHEAD,
     APART,
     BEGUN,
     FIRST,
     LAST,
-    LATE,
     OWN,
     STOPS,
     SUMS,
     TURN,
     UNTIL,
     WAITS,
-    WORK,
     Columns,
     Crossed,
-    cross,
     latency_at_least,
+    start_of_units,
     tracked,
 )
 
@@ -303,10 +300,7 @@ def start_row(
     write = len(arrays.axes) - 1
     serve_crossing(arrays, timing, placed, (write, 0), tile, 1.0, start == 1, served)
     load_of(timing, write, False, ELSE, served, following, load)
-    row[:] = 0
-    row[TURN], row[WORK], row[AHEAD] = 1, 1, 1
-    row[LATE:UNTIL] = 1
-    cross(row, timing.columns, load)
+    start_of_units(row, timing.columns, load)
 
 
 @tiered

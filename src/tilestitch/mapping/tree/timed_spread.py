@@ -45,8 +45,8 @@ MANY = 2**16  # choices whose bounds are made together, once some mapping is kno
 SEVERAL = 2**8  # choices whose closer bounds are made first; of more, loose bounds of cycles are asked before
 
 FIRST = 16  # choices whose tables, or bounds of all operands together, are made at first
-ROUND, GROWTH = 2**11, 8  # labels of a choice in the first round, and how much more in every later one
-DIVE = 2**13  # labels for some mapping that is good, where what is left counts a few times
+ROUND, GROWTH = 2**14, 8  # labels of a choice in the first round, and how much more in every later one
+WIDTHS = 8, 64, 512  # labels of as many moves that are opened for some mapping, until there is any
 
 _Whole = NDArray[np.int64]
 _Values = NDArray[np.float64]
@@ -194,6 +194,8 @@ class _InTime:
 
         `most` are labels of a choice and of all. What is found of a late choice leaves little of the early ones.
         """
+        if most[0] > ROUND or self._best == inf:
+            self._dive(block, most[1])
         left = np.full(len(block), inf)
         start, size = 0, FIRST
         while start < len(block):
@@ -218,33 +220,39 @@ class _InTime:
         return is_open or close + self._fixed_fj <= self._best_fj + self._doubt_fj
 
     def _search(self, number: int, most_labels: int) -> float:
-        """Search one choice: below what nothing comes that is left of it. The first one quickly before.
-
-        So there is something to be held against.
-        """
-        if self._best == inf:
-            any(self._finds(number, weight, most) for weight, most in ((4, DIVE), (16, DIVE), (64, FEW_LABELS)))
-        ended, count, value, energy = self._opener.best(number, self._aim(1), most_labels)
-        self._used += count
+        """Search one choice: below what nothing comes that is left of it."""
+        ended, count, value = self._open(number, 0, most_labels)
         if count > 0:
             self._opened.add(number)
-        if ended == labels.FOUND:
-            self._keep(number, value, energy)
         return value / self._unit if ended == labels.STOPPED else inf
 
-    def _finds(self, number: int, weight: int, most_labels: int) -> bool:
-        """Whether some mapping of a choice is found quickly."""
-        ended, count, value, energy = self._opener.best(number, self._aim(weight), most_labels)
+    def _dive(self, block: _Whole, most_labels: int) -> None:
+        """Find some good mapping of the first choices, or of all that are left of a round, to hold others against."""
+        if self._best == inf:
+            block = block[:FIRST]
+        for width in WIDTHS:
+            for part in self._opener.blocks(block):
+                self._opener.take(block[part])
+                for number in block[part].tolist():
+                    if self._best < inf and self._used > most_labels:
+                        return
+                    self._open(number, width, FEW_LABELS)
+            if self._best < inf:
+                return
+
+    def _open(self, number: int, width: int, most_labels: int) -> tuple[int, int, float]:
+        """How the search of one choice ended, its labels, and the value of what was found or left."""
+        ended, count, value, energy = self._opener.best(number, self._aim(width), most_labels)
         self._used += count
         if ended == labels.FOUND:
             self._keep(number, value, energy)
-        return ended == labels.FOUND
+        return ended, count, value
 
-    def _aim(self, weight: int) -> Aim:
+    def _aim(self, width: int) -> Aim:
         tie, tie_fj = inf, inf
         if self._objective is Objective.LATENCY:
             tie, tie_fj = self._best, self._best_fj - self._fixed_fj + self._doubt_fj
-        return Aim(NUMBERS[self._objective], float(self._fixed_fj), self._cutoff, tie, tie_fj, weight)
+        return Aim(NUMBERS[self._objective], float(self._fixed_fj), self._cutoff, tie, tie_fj, width)
 
     def _keep(self, number: int, value: float, energy: int) -> None:
         self._found[number] = (value, float(energy + self._fixed_fj))
