@@ -114,7 +114,7 @@ def test_what_only_compiled_code_may_call_says_so(modules: Path) -> None:
 
 
 def test_how_a_function_is_kept_is_part_of_what_is_compiled() -> None:
-    """Whether it stands where it is called, and counts who holds its arrays. Else the code of its callers from before would go on being used."""
+    """Else the code of its callers from before would go on being used."""
 
     def up(number: int) -> int:
         return -(-number // 64) * 64
