@@ -45,7 +45,7 @@ MANY = 2**16  # choices whose bounds are made together, once some mapping is kno
 SEVERAL = 2**8  # choices whose closer bounds are made first; of more, loose bounds of cycles are asked before
 
 FIRST = 16  # choices whose tables, or bounds of all operands together, are made at first
-ROUND, GROWTH = 2**14, 8  # labels of a choice in the first round, and how much more in every later one
+ROUND, GROWTH = 2**16, 8  # labels of a choice in the first round, and how much more in every later one
 WIDTHS = 8, 64, 512  # labels of as many moves that are opened for some mapping, until there is any
 
 _Whole = NDArray[np.int64]
