@@ -246,6 +246,13 @@ TREES = (
         ("test_tree_latency::test_a_pace_that_keeps_up_is_never_slower",),
     ),
     Mutant(
+        "what a narrow search does not find is nowhere",
+        "mapping/tree/timed_spread.py",
+        "self._open(number, 0, most_labels)",
+        "self._open(number, 8, most_labels)",
+        ("test_tree_spatial::test_nothing_is_better_in_another_objective_on_any_choice",),
+    ),
+    Mutant(
         "a bound counts first tiles as often as they come",
         "mapping/tree/timed_problem.py",
         "times = left if kind in (0, 3) else 1",
