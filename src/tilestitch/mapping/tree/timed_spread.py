@@ -44,7 +44,7 @@ BATCH = 256  # choices of which it is asked whether any fits
 MANY = 2**16  # choices whose bounds are made together, once some mapping is known
 SEVERAL = 2**8  # choices whose closer bounds are made first; of more, loose bounds of cycles are asked before
 
-FIRST = 16  # choices whose tables, or bounds of all operands together, are made at first
+FIRST = 16  # choices that are laid out, or bounded by all operands together, at first; and that are searched narrowly
 ROUND, GROWTH = 2**16, 8  # labels of a choice in the first round, and how much more in every later one
 WIDTHS = 8, 64, 512  # labels of as many moves that are opened for some mapping, until there is any
 
