@@ -5,17 +5,18 @@ depends only on the loops that move it, so those tables are small. A choice that
 after a few labels, and many are opened one after another.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner, lending, tiered
+from tilestitch.base.jit import compiled, inlined, inner, lending, tiered
 from tilestitch.mapping.tree.labels import (
     FOUND,
     NEVER,
     NOTHING,
     STOPPED,
     Labels,
+    Trail,
     empty,
     enter,
     grown,
@@ -27,7 +28,8 @@ from tilestitch.mapping.tree.quick_bounds import common_loops, divisors, in_turn
 from tilestitch.mapping.tree.quick_prices import TOO_MUCH, cut_of, from_units, no_choice, place
 from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
-TOO_LARGE, GROWS = 3, 4  # energies that are not compared; there are more labels than room
+TOO_LARGE = 3  # energies that are not compared
+GROWS, GOES_ON = 4, 5  # labels have no room; there is one to go on from
 
 
 class Ground(NamedTuple):
@@ -260,6 +262,38 @@ def desk_of(ground: Ground, loops: int) -> Desk:
     )  # fmt: skip
 
 
+class Waiting(Protocol):
+    """What the labels of a search have in common."""
+
+    @property
+    def trail(self) -> Trail: ...
+    @property
+    def rank(self) -> np.ndarray: ...
+    @property
+    def heap(self) -> np.ndarray: ...
+
+
+@inlined
+def take_next(
+    labels: Waiting, order: Order, ground: Ground, counts: tuple[int, int], most: int
+) -> tuple[int, int, int]:
+    """Take the first label that waits and was not dropped: how it ends or goes on, the label, and how many wait.
+
+    `counts` are labels and how many of them wait.
+    """
+    count, waiting = counts
+    while waiting > 0:
+        if count + len(ground.place_of) + len(ground.axes) > len(labels.rank):
+            return GROWS, -1, waiting
+        label = pop(labels.heap, order, waiting)
+        waiting -= 1
+        if not labels.trail.dead[label]:
+            if labels.rank[label] // ground.points == ground.first[len(ground.place_of)]:
+                return FOUND, label, waiting
+            return STOPPED if count > most else GOES_ON, label, waiting
+    return NOTHING, -1, waiting
+
+
 @lending
 def _run(
     labels: Labels, order: Order, heads: np.ndarray, tools: tuple[Arrays, Placed, Ground], desk: Desk,
@@ -270,23 +304,13 @@ def _run(
     `limits` are the most labels, and what costs must be below.
     """
     (arrays, placed, ground), (count, waiting), (most, below) = tools, counts, limits
-    operands, label = len(ground.place_of), -1
-    while waiting > 0:
-        if count + operands + len(ground.axes) > len(labels.bound):
-            return GROWS, label, count, waiting
-        label = pop(labels.heap, order, waiting)
-        waiting -= 1
-        if labels.trail.dead[label]:
-            continue
-        if labels.rank[label] // ground.points == ground.first[operands]:
-            return FOUND, label, count, waiting
-        if count > most:
-            return STOPPED, label, count, waiting
-        more, waiting = _go_on(labels, order, heads, arrays, placed, ground, desk, label, count, waiting, below)
-        if more < 0:
-            return TOO_LARGE, label, count, waiting
-        count = more
-    return NOTHING, label, count, waiting
+    ended, label = GOES_ON, -1
+    while ended == GOES_ON:
+        ended, label, waiting = take_next(labels, order, ground, (count, waiting), most)
+        if ended == GOES_ON:
+            more, waiting = _go_on(labels, order, heads, arrays, placed, ground, desk, label, count, waiting, below)
+            ended, count = (TOO_LARGE, count) if more < 0 else (GOES_ON, more)
+    return ended, label, count, waiting
 
 
 @compiled

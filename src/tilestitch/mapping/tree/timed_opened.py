@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import lending, tiered
-from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, enter
+from tilestitch.mapping.tree.labels import FOUND, NEVER, STOPPED, enter
 from tilestitch.mapping.tree.opened import (
+    GOES_ON,
     GROWS,
     TOO_LARGE,
     Desk,
@@ -21,6 +22,7 @@ from tilestitch.mapping.tree.opened import (
     ground_of,
     lay,
     rest_of,
+    take_next,
 )
 from tilestitch.mapping.tree.quick_arrays import Arrays, Placed
 from tilestitch.mapping.tree.quick_prices import TOO_MUCH, cut_of, held_elements
@@ -35,7 +37,7 @@ from tilestitch.mapping.tree.timed_labels import (
 )
 from tilestitch.mapping.tree.timed_pace import SUMS, cross, latency_at_least, repeat
 from tilestitch.mapping.tree.timed_quick import Timing, follow, load_of, serve_crossing, start_row, way_of
-from tilestitch.mapping.tree.waiting import Order, pop, push
+from tilestitch.mapping.tree.waiting import Order, push
 
 
 class Clock(NamedTuple):
@@ -249,23 +251,13 @@ def _run(
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Go on from label to label as long as there is room: how it ended, the last label, how many there are and wait."""
     _, _, _, ground, _, _ = tools
-    operands, label, (count, waiting) = len(ground.place_of), -1, counts
-    while waiting > 0:
-        if count + operands + len(ground.axes) > len(labels.value):
-            return GROWS, label, count, waiting
-        label = pop(labels.heap, order, waiting)
-        waiting -= 1
-        if labels.trail.dead[label]:
-            continue
-        if labels.rank[label] // ground.points == ground.first[operands]:
-            return FOUND, label, count, waiting
-        if count > most:
-            return STOPPED, label, count, waiting
-        more, waiting = _go_on(labels, order, heads, tools, desk, bench, fixed_fj, label, (count, waiting))
-        if more < 0:
-            return TOO_LARGE, label, count, waiting
-        count = more
-    return NOTHING, label, count, waiting
+    ended, label, (count, waiting) = GOES_ON, -1, counts
+    while ended == GOES_ON:
+        ended, label, waiting = take_next(labels, order, ground, (count, waiting), most)
+        if ended == GOES_ON:
+            more, waiting = _go_on(labels, order, heads, tools, desk, bench, fixed_fj, label, (count, waiting))
+            ended, count = (TOO_LARGE, count) if more < 0 else (GOES_ON, more)
+    return ended, label, count, waiting
 
 
 @tiered
