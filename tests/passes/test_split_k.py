@@ -175,9 +175,14 @@ def slow_ddr(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("effort", [Effort.LOW, pytest.param(Effort.MEDIUM, marks=pytest.mark.slow)])
-def test_hidden_channels_without_room_are_made_part_by_part_by_search(tmp_path, effort):
-    """So weights come once; with few samples at a time they come more often, and else hidden channels go to DDR."""
-    model, machine = perceptron(rows=64, width=128, hidden=2048), slow_ddr(tmp_path)
+@pytest.mark.parametrize("kind", ["plain", "gated"])
+def test_hidden_channels_without_room_are_made_part_by_part_by_search(tmp_path, kind, effort):
+    """So weights come once; with few samples at a time they come more often, and else hidden channels go to DDR.
+
+    The plain one begins fastest with few samples, the gated one with all of them.
+    """
+    model = perceptron(kind, rows=64, width=128, hidden=2048, residual=kind == "gated")
+    machine = slow_ddr(tmp_path)
     done, other = (
         api.compile(model, machine, strategy=strategy, batch=8, options=Options(effort=effort), verify=True)
         for strategy in ("best", "graphturbo")

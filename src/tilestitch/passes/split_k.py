@@ -41,6 +41,11 @@ class Reduction:
         """What the product adds up."""
         return self.product.reads[0].tensor
 
+    @property
+    def result(self) -> str:
+        """What the product comes to."""
+        return self.product.outputs[0]
+
 
 def reduction_of(graph: Graph, product: Operator) -> Reduction | None:
     """What a product adds up, where it can run in parts of that; None of any other operator.

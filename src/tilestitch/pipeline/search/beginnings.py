@@ -19,7 +19,7 @@ from tilestitch.pipeline.search.fusing import with_attention
 from tilestitch.pipeline.search.moves import WHOLE_ROOM, with_rules
 from tilestitch.pipeline.search.parting import with_factors_folded
 from tilestitch.pipeline.search.places import recounted
-from tilestitch.pipeline.search.splitting import with_parts_that_fit
+from tilestitch.pipeline.search.splitting import HELD_SHARE, SMALL_SHARE, with_parts_that_fit
 from tilestitch.pipeline.search.streaming import streamed
 from tilestitch.pipeline.stages import Request
 
@@ -64,17 +64,33 @@ class _Beginnings:
         return int(share * min(alike, key=latency_cycles).estimated_cycles)
 
     def add_faster_in_blocks(self, begins: Sequence[Candidate]) -> None:
-        """Add attention in the largest blocks, where that is faster than all that was found.
+        """Add attention in the largest blocks at the batch of the fastest, where that is faster than all others."""
+        blocks = in_blocks(self.evaluator, begins[:1], (self.fastest.candidate.batch,), self.machine)
+        self._add_if_faster(blocks[:1])
 
-        Looked at once, at the batch of the fastest, and not at the expense of the budget.
+    def add_faster_in_parts(self) -> None:
+        """Add the fastest, also uncut, with products in parts of their reduction, where that is faster than all others.
+
+        In as many parts as it takes for what they add up to have room.
         """
-        evaluator, best, spent = self.evaluator, self.fastest, self.evaluator.instructions
-        blocks = in_blocks(evaluator, begins[:1], (best.candidate.batch,), self.machine)[:1]
-        one = evaluator.evaluate(blocks[0], lowered_limit(self.found)) if blocks else None
+        best, evaluator = self.fastest.candidate, self.evaluator
+        graph = evaluator.graph(best)
+        ways = [
+            with_parts_that_fit(one, graph, self.machine, share)
+            for one in (best, best.uncut(graph))
+            for share in (HELD_SHARE, SMALL_SHARE)
+        ]
+        self._add_if_faster([way for way in dict.fromkeys(ways) if way.split_k and way not in self.tried])
+
+    def _add_if_faster(self, ways: Sequence[Candidate]) -> None:
+        """Add what is faster than all that was found; looked at once, and not at the expense of the budget."""
+        evaluator, spent = self.evaluator, self.evaluator.instructions
+        for way in ways:
+            one = evaluator.evaluate(way, lowered_limit(self.found))
+            if one is not None and one.latency_cycles < self.fastest.latency_cycles:
+                self.tried.append(way)
+                self.found.append(one)
         evaluator.instructions = spent
-        if one is not None and one.latency_cycles < best.latency_cycles:
-            self.tried += blocks
-            self.found.append(one)
 
     def add_with_more_samples(self, batches: Sequence[int]) -> None:
         """Add more samples an iteration where constants that come in every one take most of the fastest's time.
@@ -128,6 +144,7 @@ def beginnings(
         state.add_faster_in_blocks(begins)
     if state.found:
         state.add_with_more_samples(batches)
+        state.add_faster_in_parts()
     return state.found, state.tried
 
 

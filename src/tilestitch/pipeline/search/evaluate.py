@@ -28,6 +28,7 @@ from tilestitch.pipeline.strategies import strategy_by_hand
 from tilestitch.schedule.plan import ordered, placed
 
 LONGER = 4  # a candidate of so many times as many steps as the first is not lowered: its program would take minutes
+SHORT = 10_000  # steps of a program that takes a second, so that it is lowered anyway
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +127,7 @@ class Evaluator:
         if schedule is None:
             schedule = placed(graph, partition, found, request.machine, policy, run, tilings=shared.tilings)
         steps = steps_of(schedule)
-        if steps > self._most_steps.setdefault(bool(candidate.streams), LONGER * steps):
+        if steps > self._most_steps.setdefault(bool(candidate.streams), max(SHORT, LONGER * steps)):
             raise DoesNotFit(f"{graph.name}: a candidate of {steps:,} steps is not simulated.")
         latency, as_lowered, lost = self._simulated(schedule, shared.lowered, limit_cycles, refine=candidate.refined)
         times = latency, as_lowered, planned.estimated_cycles, lost

@@ -6,25 +6,33 @@ from dataclasses import replace
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.rewriting import SplitK
+from tilestitch.ops import is_contraction
 from tilestitch.passes.split_k import Reduction, reduction_of, with_split_k
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.parting import in_terms_of
 
 HELD_SHARE = 0.9  # of the memories that hold results, at most for what a part holds: operand, part and two sums
+SMALL_SHARE = 0.45  # so that tiles have room as well
 MOST_PARTS = 16
 
 
-def with_parts_that_fit(candidate: Candidate, graph: Graph, machine: Accelerator) -> Candidate:
-    """The candidate with products in as few parts as it takes for one to have room; itself where all have room."""
+def with_parts_that_fit(
+    candidate: Candidate, graph: Graph, machine: Accelerator, share: float = HELD_SHARE
+) -> Candidate:
+    """The candidate with products in as few parts as it takes for one to have room; itself where all have room.
+
+    So much room as a share of the memories that hold results.
+    """
     if candidate.split_k or candidate.joined or candidate.apart:
         return candidate
-    room = HELD_SHARE * _results_bytes(machine)
+    room = share * _results_bytes(machine)
     found = [one for op in graph.operators if (one := reduction_of(graph, op)) is not None]
+    pieces_of = {name: cut.pieces for cut in candidate.cuts for name in cut.operators}
     chosen: dict[str, SplitK] = {}
     taken = set[str]()
     for one in sorted(found, key=lambda one: -graph.tensors[one.hidden].size_bytes):  # what one cuts no other does
         own = {one.product.name, *(op.name for op, _ in one.makers)}
-        split = _split(one, graph, room) if own.isdisjoint(taken) else None
+        split = _split(one, graph, room * pieces_of[one.product.name]) if own.isdisjoint(taken) else None
         if split is not None:
             chosen[split.operator] = split
             taken |= own
@@ -40,8 +48,13 @@ def _results_bytes(machine: Accelerator) -> int:
 
 
 def _split(found: Reduction, graph: Graph, room: float) -> SplitK | None:
-    """In how few equal parts a product has room; None where it has as a whole, or not even so."""
-    hidden, result = (graph.tensors[name].size_bytes for name in (found.hidden, found.product.outputs[0]))
+    """In how few equal parts a product has room, of all of its pieces together; None where it has whole, or never.
+
+    What each product among the makers comes to is there until the last of them was added, as with a gated perceptron;
+    what follows element by element runs with it.
+    """
+    made = [op.outputs[0] for op, _ in found.makers if is_contraction(op)]
+    hidden, result = sum(graph.tensors[name].size_bytes for name in made), graph.tensors[found.result].size_bytes
     read = graph.tensors[found.makers[0][0].reads[0].tensor].size_bytes
     if read + hidden + result <= room:
         return None
