@@ -100,6 +100,36 @@ def test_a_block_of_a_network_means_what_onnxruntime_says(block: Block, strategy
     compiled(block, strategy=strategy)
 
 
+def shifted(net: Net, x: str, axis: int, by: int) -> str:
+    """Rolled along an axis, as slices that are joined the other way round."""
+    start, end = (net.op("Slice", x, *bounds, [axis]) for bounds in (([0], [by]), ([by], [1 << 30])))
+    return net.op("Concat", end, start, axis=axis)
+
+
+def windows_that_are_shifted(net: Net, x: str) -> str:
+    """Swin: windows back in their image, which is shifted and added to the residual."""
+    y = net.op("Softmax", net.op("Reshape", x, [4, 8, 8, 32]))
+    y = net.op("Transpose", net.op("Reshape", y, [1, 2, 2, 8, 8, 32]), perm=[0, 1, 3, 2, 4, 5])
+    y = net.op("Reshape", y, [1, 16, 16, 32])
+    return net.op("Add", shifted(net, shifted(net, y, 1, 3), 2, 3), net.op("Reshape", x, [1, 16, 16, 32]))
+
+
+@pytest.mark.parametrize("strategy", ["tvm", "graphturbo", "dlfusion"])
+def test_operators_without_room_together_run_apart(strategy: str) -> None:
+    """TVM fuses all copies of a shift with the addition, of which a tile needs the whole image several times."""
+    net = Net()
+    x = net.input(1, 32, 16, 16)
+    done = compile_network(
+        net.model(windows_that_are_shifted(net, x)),
+        "net",
+        load_machine("toy"),
+        strategy_named(strategy),
+        Options(batch=1, verify=True),
+    )
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+
+
 def in_cast(net: Net, x: str, inside: Block) -> str:
     return net.op("Cast", inside(net, net.op("Cast", x, to=1)), to=1)
 

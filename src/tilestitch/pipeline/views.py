@@ -22,6 +22,7 @@ from tilestitch.passes.parted import in_parts
 from tilestitch.passes.split_k import ends_of_parts, with_split_k
 from tilestitch.passes.streamed import ends_of_blocks, with_streams
 from tilestitch.passes.views import resolve_views
+from tilestitch.schedule.fitting import with_room
 
 # A network without its views, and which operators do the work of each that was there.
 WithoutViews: TypeAlias = tuple[Graph, Mapping[str, tuple[str, ...]]]
@@ -53,7 +54,8 @@ def compose_views(
     for group in groups:
         members = sorted((name for old in group.operators for name in now[old]), key=position.__getitem__)
         for kernel in kernels_of(graph, [graph.by_name[name] for name in members], closed):
-            kernels += [tuple(op.name for op in piece) for piece in by_units(graph, kernel, machine)]
+            for whole in by_units(graph, kernel, machine):
+                kernels += [tuple(op.name for op in piece) for piece in with_room(graph, whole, machine)]
     kernels += [(op.name,) for op in graph.operators if op.name not in grouped]
     kernels.sort(key=lambda members: position[members[-1]])
     return Composed(simplified, graph, tuple(kernels), now)
