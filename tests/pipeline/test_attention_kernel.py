@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from tests.helpers.graphs import Net, weight
 from tests.helpers.pairs import first
 from tests.helpers.verified import machine_named, model
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.program import Kind, Mode, Program
 from tilestitch.ir.region import Region
-from tilestitch.pipeline.compilation import Compilation
+from tilestitch.passes import simplify
+from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
@@ -21,6 +24,8 @@ from tilestitch.pipeline.search.fusing import fuse
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stage_files import stage_text, started
 from tilestitch.pipeline.strategies import strategy_named
+from tilestitch.pipeline.views import composed_graph
+from tilestitch.schedule.tilings import Tilings
 
 MACHINE = "stcp920"
 NETWORKS = ("vit-b16", "bert-base-64", "bert-base-64-decomposed", "llama-block-prefill-128")
@@ -113,3 +118,42 @@ def test_a_search_begins_with_attention_fused_in_pieces_and_uncut_with_small_and
     assert all(len(one.kernels) < len(seed.kernels) for one in found)
     for one in found:
         assert evaluator.evaluate(one) is not None
+
+
+def scaled_on_both_sides() -> Net:
+    """Attention as PyTorch exports it: queries and keys are scaled by a root each."""
+    net = Net()
+    x = net.input(4, 32, 64)
+    query, key, value = (
+        net.op("Transpose", net.op("Reshape", net.op("MatMul", x, weight(net, 64, 64)), [-1, 32, 4, 16]), perm=perm)
+        for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])
+    )
+    scores = net.op(
+        "MatMul", net.op("Mul", query, 0.3, name="query"), net.op("Mul", key, 0.3, name="key"), name="scores"
+    )
+    context = net.op("MatMul", net.op("Softmax", scores), value)
+    merged = net.op("Reshape", net.op("Transpose", context, perm=[0, 2, 1, 3]), [-1, 32, 64])
+    net.op("MatMul", merged, weight(net, 64, 64), name="y")
+    return net
+
+
+def test_what_scales_the_keys_is_no_part_of_the_product():
+    """The second operand of a product comes to its unit from outside the kernel, so that no move fuses both."""
+    model = scaled_on_both_sides().model("y")
+    done = compile_network(model, "net", machine_named(MACHINE), strategy_named("tvm"), Options())
+    begin = candidate_of(done)
+    assert begin is not None
+    graph = given(done.graph)
+    (key,) = (
+        kernel for kernel in begin.kernels if graph.by_name["scores"].inputs[1] in graph.by_name[kernel[-1]].outputs
+    )
+    moves = list(fuse(Scene(begin, graph, done.machine, {}, (1,))))
+    assert any("scores" in kernel and "softmax" in " ".join(kernel) for move in moves for kernel in move.kernels)
+    assert not any(key[-1] in kernel and "scores" in kernel for move in moves for kernel in move.kernels)
+
+
+def test_a_kernel_that_makes_a_second_operand_itself_is_refused():
+    graph, _ = composed_graph(simplify(scaled_on_both_sides().graph("y"), fold_bn=True))
+    key = next(op.name for op in graph.operators if op.outputs[0] == graph.by_name["scores"].inputs[1])
+    with pytest.raises(DoesNotFit, match="makes the second operand of its own product"):
+        Tilings(graph, machine_named("gemmini")).alone((key, "scores"), "k0")

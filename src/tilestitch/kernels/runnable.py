@@ -34,3 +34,12 @@ def picks_from_itself(operators: Sequence[Operator]) -> bool:
     """Whether an operator picks rows of what another of its kernel makes: rows are picked in DDR, where it is not."""
     made = {name for op in operators for name in op.outputs}
     return any(read.indirect_axis is not None and read.tensor in made for op in operators for read in op.reads)
+
+
+def multiplies_by_itself(graph: Graph, operators: Sequence[Operator], machine: Accelerator) -> bool:
+    """Whether a product's second operand is made by another of its kernel: it comes to the unit from outside."""
+    made = {name for op in operators for name in op.outputs}
+    return any(
+        len(op.reads) > 1 and op.reads[1].tensor in made and on_matrix_unit(op, operand_dtype(op, graph), machine)
+        for op in operators
+    )

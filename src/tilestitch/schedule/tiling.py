@@ -14,6 +14,7 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel, Tiling
 from tilestitch.ir.tile_rule import BY_ESTIMATE, TileRule
 from tilestitch.kernels.nest import ARRAY_DEPTH, CUT_BY, CUT_TO_FIT, ON_TREE, Nest, flatten, is_alone
+from tilestitch.kernels.runnable import multiplies_by_itself
 from tilestitch.kernels.shape import KernelShape, kernel_shape
 from tilestitch.kernels.surroundings import NOWHERE, Room, Surroundings
 from tilestitch.ops import generic
@@ -124,6 +125,11 @@ def tile_in_rooms(
     they decide about more than what fits.
     """
     graph, machine = shapes.graph, shapes.machine
+    if multiplies_by_itself(graph, operators, machine):
+        raise DoesNotFit(
+            f"kernel {' + '.join(op.name for op in operators)}: it makes the second operand of its own product.",
+            EVERY_OPERATOR_ALONE,
+        )
     orders = CoreOrders() if orders is None else orders
     tested: dict[int, np.ndarray] = {}
     searched, misfit = _fitting(shapes, operators, around, orders, rule, tested, inside=False)

@@ -7,7 +7,7 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Kernels
 from tilestitch.ir.tiles import kernels_of
-from tilestitch.kernels.runnable import by_units, picks_from_itself
+from tilestitch.kernels.runnable import by_units, multiplies_by_itself, picks_from_itself
 from tilestitch.ops.work import on_matrix_unit, operand_dtype
 from tilestitch.pipeline.search.candidate import Candidate
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
@@ -66,7 +66,7 @@ def _fusable(graph: Graph, kernels: Kernels, machine: Accelerator) -> list[list[
         names = sorted((name for number in chain for name in kernels[number]), key=position.__getitem__)
         operators = [graph.by_name[name] for name in names]
         whole = kernels_of(graph, operators)
-        if picks_from_itself(operators):
+        if picks_from_itself(operators) or multiplies_by_itself(graph, operators, machine):
             continue
         if len(whole) == 1 and len(by_units(graph, whole[0], machine)) == 1:
             alike.setdefault(signature(graph, operators), []).append(chain)
