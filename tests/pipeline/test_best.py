@@ -52,11 +52,11 @@ def compiled(network, strategy="best", *, machine="toy", batch=4, effort=Effort.
     )
 
 
-def scene_of(network, strategy="graphturbo", batch=4):
+def scene_of(network, strategy="graphturbo", batch=4, machine="toy"):
     """What evaluates candidates, and a candidate with what its kernels lose."""
-    done = compiled(network, strategy, batch=batch)
+    done = compiled(network, strategy, machine=machine, batch=batch)
     proto = model(network, small=True)
-    request = requested(proto, network, machine_named("toy"), done.options)
+    request = requested(proto, network, machine_named(machine), done.options)
     evaluator = Evaluator(request, Networks(proto, network, fold_bn=True))
     begin = candidate_of(done)
     assert begin is not None
@@ -99,6 +99,16 @@ def test_any_moves_one_after_another_come_to_a_candidate_or_to_none(walk):
             graph = evaluator.graph(one.candidate)
             scene = replace(scene, candidate=one.candidate, graph=graph, lost_cycles=one.lost_cycles)
     assert ran
+
+
+@pytest.mark.parametrize("network", first(1, ("bert-base-128", "mobilenet-v2")))
+@pytest.mark.parametrize("machine", first(2, ("goya", "tpu-v1", "mlu100")))
+def test_moves_of_every_kind_can_be_made_on_other_machines(machine, network):
+    """Whose cores are not alike, or have no memories of their own; what a move comes to may not fit."""
+    evaluator, scene = scene_of(network, machine=machine)
+    moves = neighbours(scene, 1)
+    assert len(moves) > len(MOVES) // 2
+    assert any([evaluator.evaluate(one) is not None for one in moves])
 
 
 def test_kernels_whose_sums_lie_elsewhere_are_not_lowered_again(monkeypatch):

@@ -12,7 +12,7 @@ from tilestitch.base.units import ceil_div
 from tilestitch.ir.graph import Operator
 from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.kernels.shape import kernel_shape
-from tilestitch.ops.work import on_matrix_unit, operand_dtype
+from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
 from tilestitch.pipeline.search.candidate import Candidate
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 
@@ -66,14 +66,15 @@ def _multiplies(scene: Scene, op: Operator) -> bool:
 
 
 def _half_cycles(scene: Scene, kernel: tuple[str, ...]) -> int:
-    """Of a half of what a core does of a kernel, where all cores share it."""
+    """Of a half of what a core does of a kernel, where all cores that can run it share it."""
     machine, graph = scene.machine, scene.graph
     pieces = max(cut.pieces for cut in scene.candidate.cuts if kernel[-1] in cut.operators)
     operators = [graph.by_name[name] for name in kernel]
-    shape = kernel_shape(graph, operators, machine, machine.cores[0])
+    group = next(one for one in machine.groups if can_run(one.core, operators, graph, machine))
+    shape = kernel_shape(graph, operators, machine, group.core)
     work = (op for op in operators if op.kind != "gather")
     cycles = sum(shape.cycles(op, tuple(dim.extent for dim in op.dims)) for op in work)
-    return ceil_div(cycles, 2 * pieces * len(machine.cores))
+    return ceil_div(cycles, 2 * pieces * len(group.numbers))
 
 
 def _joined(found: list[Ends]) -> Ends:
