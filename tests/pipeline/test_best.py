@@ -108,7 +108,8 @@ def test_moves_of_every_kind_can_be_made_on_other_machines(machine, network):
     evaluator, scene = scene_of(network, machine=machine)
     moves = neighbours(scene, 1)
     assert len(moves) > len(MOVES) // 2
-    assert any([evaluator.evaluate(one) is not None for one in moves])
+    found = [evaluator.evaluate(one) for one in moves]
+    assert any(one is not None for one in found)
 
 
 def test_kernels_whose_sums_lie_elsewhere_are_not_lowered_again(monkeypatch):
