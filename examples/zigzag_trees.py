@@ -26,6 +26,9 @@ DESCRIPTIONS = {
     "tpu_like": "a weight buffer and a sum in each unit, 2 MiB on chip",
 }
 INPUTS = (Flow.FILL, Flow.FEED)
+WORD_BITS = 16  # of an element of a network, where neither it nor the machine says otherwise
+NARROW = {"bits": 8, "sum_bits": 16}
+WHY_NARROW = "operand_precision of ZigZag's workloads; a register holds no 16 bits"
 
 
 def tree_file(text: str, file: str) -> str:
@@ -51,7 +54,10 @@ def tree_file(text: str, file: str) -> str:
         f"name: {stem.replace('_', '-')}",
         f'description: "ZigZag\'s {stem}: {_sizes(tree)} units, {DESCRIPTIONS[stem]}"',
     ]
-    lines += [f"mac_pj: {tree.mac_pj:g}", "axes:"]
+    lines.append(f"mac_pj: {tree.mac_pj:g}")
+    if any(memory.size_bits < WORD_BITS for memory in tree.memories):
+        lines += [f"{name}: {bits}  # {WHY_NARROW}" for name, bits in NARROW.items()]
+    lines.append("axes:")
     lines += [f"  - {{name: {axis.name}, size: {axis.size}}}" for axis in tree.axes]
     lines.append("memories:")
     for memory, serves in zip(tree.memories, closed, strict=True):

@@ -9,6 +9,7 @@ import tilestitch
 from tests.helpers.command import run
 from tests.helpers.pages import expect_alone, summary_of
 from tilestitch import MapOptions, TreeOptions
+from tilestitch.hardware.preset_files import preset_text
 
 PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=6 n=4 k=8"
 
@@ -81,3 +82,22 @@ def test_uneven_storage_of_an_array_gives_mappings_on_its_tree():
 def test_what_makes_no_sense_is_refused(machine, options, message):
     with pytest.raises(tilestitch.TilestitchError, match=message):
         tilestitch.map(PRODUCT, machine, options)
+
+
+@pytest.mark.parametrize(
+    "machine", ["ascend-like", "edge-tpu-like", "meta-prototype", "tesla-npu-like", "eyeriss-like"]
+)
+def test_networks_map_on_machines_whose_registers_hold_a_byte(machine):
+    """Layers of networks have 16 bits where the machine says nothing, and no room in a register of 8 then."""
+    (row,) = tilestitch.map("resnet18:small", machine, TreeOptions("energy"), layers=["fc"]).records()
+    assert row["proven_best"]
+
+
+@pytest.mark.parametrize("objective", ["edp", "pareto"])
+def test_a_memory_without_room_for_an_element_is_named(tmp_path, objective):
+    path = tmp_path / "wide.yaml"
+    text = preset_text("tesla-npu-like")
+    path.write_text(text.replace("\nbits: 8", "\nbits: 16").replace("sum_bits: 16", "sum_bits: 32"), encoding="utf-8")
+    with pytest.raises(tilestitch.TilestitchError, match="rf_1B has 8 bits, an element of B 16") as found:
+        tilestitch.map("resnet18:small", str(path), TreeOptions(objective), layers=["fc"])
+    assert "`bits` in the machine's file" in str(found.value)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.base.shown import Brief
 from tilestitch.base.units import ceil_div
 from tilestitch.ir.choices import Objective
@@ -14,7 +15,7 @@ from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.chain import TreeMapping, TreePrice
 from tilestitch.mapping.tree.crossings import Part
 from tilestitch.mapping.tree.placed import PlacedNest
-from tilestitch.mapping.tree.tables import Cut, Sums, Tables
+from tilestitch.mapping.tree.tables import Cut, Sums, Tables, tables_of
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -153,3 +154,18 @@ def why_nothing_fits(tables: Tables) -> str:
                 f"{memory.size_bits:,}; spread fewer of its loops inside, or take a larger memory"
             )
     return "no mapping fits the memories that operands share; take larger ones"
+
+
+def no_choice_fits(placed: PlacedNest, sums: Sums) -> DoesNotFit:
+    """The error of a search of what to spread, of which `placed` is any choice; it names a memory without any room."""
+    problem = f"{placed.nest.name}: no choice of what to spread has a mapping that fits the memories"
+    for array, cuts in zip(placed.operands, tables_of(placed, sums).cuts, strict=True):
+        bits = min(array.element_bits, array.final_bits) if array is placed.nest.write else array.element_bits
+        for memory in (placed.tree.memories[cut.memory] for cut in cuts if cut.memory is not None):
+            if bits > memory.size_bits:
+                return DoesNotFit(
+                    f"{problem}: {memory.name} has {memory.size_bits} bits, an element of {array.name} {bits}.",
+                    "`bits` in the machine's file, if its elements are narrower",
+                    "a larger memory",
+                )
+    return DoesNotFit(f"{problem}.")

@@ -15,7 +15,7 @@ from tilestitch.base.errors import DoesNotFit
 from tilestitch.mapping.tree.choices import Choices, SpatialSpace, choices_of
 from tilestitch.mapping.tree.cycle_bounds import least_cycles
 from tilestitch.mapping.tree.floor import above_floor, least_of_all, of_some
-from tilestitch.mapping.tree.found import FoundMapping
+from tilestitch.mapping.tree.found import FoundMapping, no_choice_fits
 from tilestitch.mapping.tree.labels import NEVER, NOTHING
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS
@@ -93,7 +93,7 @@ def _front_of(task: SpreadTask, choices: Choices, most_labels: int) -> SpatialFr
             points, was_proven, more = front_with(points, placed, sums, most_labels)
             count, is_proven = count + more, is_proven and was_proven
     if not points:
-        raise DoesNotFit(f"{bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
+        raise no_choice_fits(placement(bare, choices, 0), sums)
     bound_pj = (int(energies.min()) + arithmetic) / FEMTO
     found = (
         replace(

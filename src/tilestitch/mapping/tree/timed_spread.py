@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.base.errors import DoesNotFit, TooLarge
+from tilestitch.base.errors import TooLarge
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices
 from tilestitch.mapping.tree.cycle_bounds import least_cycles
 from tilestitch.mapping.tree.even_bounds import ED2P, EDP, LATENCY
-from tilestitch.mapping.tree.found import FoundMapping, SpatialSearch
+from tilestitch.mapping.tree.found import FoundMapping, SpatialSearch, no_choice_fits
 from tilestitch.mapping.tree.opener import Opener
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 from tilestitch.mapping.tree.sliding import needs_tables, with_slides
@@ -269,7 +269,7 @@ class _InTime:
         ordered = (Bounded(placement(bare, self._choices, one), 0.0, int(self._ranks[one])) for one in chosen)
         found, _ = best_in_order(ordered, self._task.sums, max(most_labels, FEW_LABELS), self._objective, ceiling)
         if found is None:
-            raise DoesNotFit(f"{bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
+            raise no_choice_fits(placement(bare, self._choices, 0), self._task.sums)
         bound = min(self._left, found.bound)
         proven = bound >= found.value
         found = replace(
@@ -325,7 +325,7 @@ def best_by_tables(
     found: FoundMapping | None
     found, _ = best_in_order(ordered(), task.sums, most_labels, objective)
     if found is None:
-        raise DoesNotFit(f"{task.bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
+        raise no_choice_fits(placement(task.bare, choices, 0), task.sums)
     bound_pj = int(bounds[order].min()) / FEMTO + task.bare.tree.mac_pj * task.bare.nest.macs
     found = replace(found, bound_pj=bound_pj, bound_cycles=int(steps[order].min()))
     return SpatialSearch(found, len(choices), len(searched))
