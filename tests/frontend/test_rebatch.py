@@ -11,6 +11,7 @@ import tilestitch
 from tests.helpers.graphs import Net
 from tilestitch.base.errors import InputError
 from tilestitch.frontend.reader import read_onnx
+from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.load import load_machine
 from tilestitch.pipeline.options import Options
 
@@ -152,6 +153,48 @@ def test_a_symbolic_batch_is_divided_only_between_samples():
     ).report
     assert report is not None
     assert report.verified
+
+
+def tokens_first(shift: int = 0) -> onnx.ModelProto:
+    """Tokens before samples, and both as one axis, as in the attention of PyTorch; or without its first rows."""
+    net = Net()
+    x = net.op("Transpose", net.input("N", 6, 8), perm=[1, 0, 2])
+    rows = net.op("Reshape", x, [-1, 8])
+    rows = net.op("Concat", net.op("Slice", rows, [shift], [99], [0]), net.op("Slice", rows, [0], [shift], [0]), axis=0)
+    rows = net.op("Relu", net.op("Add", net.op("MatMul", rows, net.random(8, 8)), net.random(1, 8)))
+    return net.model(net.op("Transpose", net.op("Reshape", rows, [6, -1, 8]), perm=[1, 0, 2]))
+
+
+@pytest.mark.parametrize("per_cluster", [1, 2])
+def test_samples_may_lie_inside_another_axis(per_cluster: int):
+    options = Options(batch_per_cluster=per_cluster)
+    done = tilestitch.compile(tokens_first(), "toy", batch=4, options=options, verify=True, strategy="tvm")
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+    assert done.report.iterations == 2 // per_cluster
+
+
+def test_samples_inside_another_axis_that_move_on_are_mixed():
+    """Row by row each sample becomes the next one."""
+    with pytest.raises(InputError, match="mixes samples"):
+        tilestitch.compile(tokens_first(1), "toy", batch=4, strategy="tvm")
+
+
+@pytest.mark.parametrize("stack", [np.repeat, np.tile])
+def test_constants_inside_another_axis_are_the_same_for_each_sample(stack: Callable):
+    """Tokens come one after another, each with all samples: a row of each token, twice, is the same for both."""
+    net = Net()
+    rows = net.op("Reshape", net.op("Transpose", net.input("N", 6, 8), perm=[1, 0, 2]), [-1, 8])
+    times = {np.repeat: (2, 0), np.tile: ((2, 1),)}[stack]
+    own = net.op("Add", rows, stack(np.arange(48.0).reshape(6, 8), *times), name="own")
+    x = net.op("Transpose", net.op("Reshape", own, [6, -1, 8]), perm=[1, 0, 2])
+    graph = read_onnx(net.model(x), batch=2)
+    alone = replace(graph, tensors={x: replace(graph.tensors[x], shape=(1, 6, 8))})
+    if stack is np.repeat:
+        expect_independent_samples("net", graph, alone, 1, 2)
+        return
+    with pytest.raises(InputError, match=r"'own'.*mixes samples"):
+        expect_independent_samples("net", graph, alone, 1, 2)
 
 
 def test_constants_that_differ_between_samples_are_refused():

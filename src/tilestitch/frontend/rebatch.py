@@ -11,11 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
 from tilestitch.base.errors import InputError
 from tilestitch.frontend.operators.accesses import Shape
-from tilestitch.ir.graph import Access, DimKind, Graph, Operator
+from tilestitch.ir.graph import Access, Axis, DimKind, Graph, Operator
 
 
 @contextmanager
@@ -52,7 +50,10 @@ def rebatched_extents(wanted: Shape, exported: Shape, operand: Shape) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """Where the samples lie in a tensor: one after another along `axis`, `each` indices long."""
+    """Where the samples lie in a tensor: one after another along `axis`, `each` indices long, and again and again.
+
+    Again where an outer axis was merged into it, as PyTorch's attention does: [tokens, samples] become one axis.
+    """
 
     axis: int
     each: int
@@ -60,7 +61,7 @@ class _Samples:
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """The dim of an operator that runs over the samples, `each` iterations a sample."""
+    """The dim of an operator that runs over the samples, `each` iterations a sample, and again and again likewise."""
 
     dim: int
     each: int
@@ -95,9 +96,9 @@ def _loop(op: Operator, access: Access, samples: _Samples, count: int) -> _Loop 
         return None
     for dim, stride in axis.terms:
         each, left = divmod(samples.each, stride)
-        if left or each < 1 or op.dims[dim].extent != count * each or op.dims[dim].kind is not DimKind.PARALLEL:
+        if left or each < 1 or op.dims[dim].extent % (count * each) or op.dims[dim].kind is not DimKind.PARALLEL:
             continue
-        others = [term for term in axis.terms if term[0] != dim]
+        others = [term for term in axis.terms if term[0] != dim and term[1] % (count * samples.each)]
         low = axis.offset + sum(min(0, factor * (op.dims[d].extent - 1)) for d, factor in others)
         high = axis.offset + sum(max(0, factor * (op.dims[d].extent - 1)) for d, factor in others)
         if low >= 0 and high < stride:
@@ -126,8 +127,13 @@ def _repeats(graph: Graph, op: Operator, read: Access, loop: _Loop, count: int) 
         return True
     for number, axis in enumerate(read.axes):
         if loop.dim in dict(axis.terms):
-            if value.shape[number] % count:
+            if op.dims[loop.dim].extent > count * loop.each and axis != Axis(((loop.dim, 1),)):
                 return False
-            parts = np.split(value, count, axis=number)
-            return all(np.array_equal(parts[0], part) for part in parts[1:])
+            own = loop.each if op.dims[loop.dim].extent > count * loop.each else value.shape[number] // count
+            if own == 0 or value.shape[number] % (count * own):
+                return False
+            before, behind = value.shape[:number], value.shape[number + 1 :]
+            parts = value.reshape(*before, -1, count, own, *behind)
+            first = parts.take([0], axis=number + 1)
+            return bool((parts == first).all())
     return False
