@@ -8,6 +8,7 @@ from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.tiles import kernels_of, operator_boxes
 from tilestitch.kernels.shape import kernel_shape, made_regions, operand_region
+from tilestitch.ops.work import can_run
 from tilestitch.schedule.tiling import Shapes, tile_kernel
 
 
@@ -31,7 +32,8 @@ def with_room(graph: Graph, kernel: tuple[Operator, ...], machine: Accelerator) 
 
 
 def _fits(graph: Graph, kernel: tuple[Operator, ...], machine: Accelerator) -> bool:
-    if len(kernel) == 1 or any(_surely_fits(graph, kernel, machine, group.core) for group in machine.groups):
+    able = (group.core for group in machine.groups if can_run(group.core, kernel, graph, machine))
+    if len(kernel) == 1 or any(_surely_fits(graph, kernel, machine, core) for core in able):
         return True
     try:
         tile_kernel(Shapes(graph, machine), kernel, "")
