@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from tests.helpers.attention import attention
-from tests.helpers.verified import machine_named
+from tests.helpers.verified import machine_named, model
 from tilestitch import api
 from tilestitch.base.errors import InputError
 from tilestitch.cost.bounds import bounds
@@ -97,6 +97,18 @@ def test_a_block_of_which_all_keys_are_hidden_counts_nothing(queries, hidden):
     """The running maximum is minus infinity there, and its difference to itself is no number."""
     done = by_blocks(attention(queries=queries, hidden=hidden, mask="hidden"), 8, queries)
     assert_passed(done)
+
+
+@pytest.mark.parametrize("form", ["", "-native"])
+def test_parts_of_rows_make_boxes_of_results(form):
+    """Heads that share keys lie inside their groups in one axis of the result, where a part of them is no box."""
+    graph = composed(model(f"llama-block-decode-16{form}", small=True))
+    for softmax in (op for op in graph.operators if op.kind == "softmax"):
+        found = attention_of(graph, softmax)
+        assert found is not None
+        keys, rows, _ = found.extents(graph)
+        for count in range(1, rows + 1):
+            verify_graph(with_streams(graph, (Stream(softmax.name, keys // 2, count),))[0])
 
 
 @pytest.mark.parametrize("machine", ["stcp920-paper", "mlu100", "ipu-mk1", "tpu-v1", "goya"])

@@ -34,7 +34,7 @@ class Attention:
     chain: tuple[Operator, ...]  # the scores, then what is done to them element by element
     context: Operator
     keys: int  # the axis of the scores
-    rows: int | None  # the longest axis along which queries differ and keys do not
+    rows: int | None  # the longest axis along which queries differ and keys do not, of whose parts results are boxes
 
     def extents(self, graph: Graph) -> tuple[int, int, int]:
         """How many keys, rows along the axis that may be cut, and columns of the context there are."""
@@ -69,9 +69,20 @@ def attention_of(graph: Graph, softmax: Operator) -> Attention | None:
     if len(made[axis].terms) != 1 or _factors(context, read) != _factors(scores, scores.writes[0]):
         return None
     apart = [at for at, one in enumerate(made) if len(one.terms) == 1 and one.terms[0][0] not in scores.reads[1].dims]
-    apart = [at for at in apart if len(read.axes[at].terms) == 1]
+    apart = [at for at in apart if len(read.axes[at].terms) == 1 and _parts_are_boxes(context, read.axes[at])]
     rows = max((at for at in apart if at != axis), key=lambda at: (shape[at], at), default=None)
     return Attention(softmax, chain, context, axis, rows)
+
+
+def _parts_are_boxes(context: Operator, axis: Axis) -> bool:
+    """Whether a part of the loop of an axis makes a box of results, as it does not inside another loop of one axis."""
+    loop = axis.terms[0][0]
+    return all(
+        dim == loop or stride < dict(written.terms)[loop] or context.dims[dim].extent == 1
+        for written in context.writes[0].axes
+        if loop in dict(written.terms)
+        for dim, stride in written.terms
+    )
 
 
 def _chain(graph: Graph, tensor: str) -> tuple[Operator, ...] | None:
