@@ -19,7 +19,7 @@ from tilestitch.pipeline.search.fusing import with_attention
 from tilestitch.pipeline.search.moves import WHOLE_ROOM, with_rules
 from tilestitch.pipeline.search.parting import with_factors_folded
 from tilestitch.pipeline.search.places import recounted
-from tilestitch.pipeline.search.splitting import HELD_SHARE, SMALL_SHARE, with_parts_that_fit
+from tilestitch.pipeline.search.splitting import with_parts_that_fit
 from tilestitch.pipeline.search.streaming import streamed
 from tilestitch.pipeline.stages import Request
 
@@ -68,17 +68,18 @@ class _Beginnings:
         blocks = in_blocks(self.evaluator, begins[:1], (self.fastest.candidate.batch,), self.machine)
         self._add_if_faster(blocks[:1])
 
-    def add_faster_in_parts(self) -> None:
+    def add_faster_in_parts(self, batches: Sequence[int]) -> None:
         """Add the fastest, also uncut, with products in parts of their reduction, where that is faster than all others.
 
-        In as many parts as it takes for what they add up to have room.
+        In as many parts as it takes for what they add up to have room, or twice as many; uncut at every batch at which
+        it takes any.
         """
         best, evaluator = self.fastest.candidate, self.evaluator
-        graph = evaluator.graph(best)
+        whole = [best.at(batch).uncut(evaluator.graph(best.at(batch))) for batch in batches]
         ways = [
-            with_parts_that_fit(one, graph, self.machine, share)
-            for one in (best, best.uncut(graph))
-            for share in (HELD_SHARE, SMALL_SHARE)
+            with_parts_that_fit(one, evaluator.graph(one), self.machine, times)
+            for one in (best, *whole)
+            for times in (1, 2)
         ]
         self._add_if_faster([way for way in dict.fromkeys(ways) if way.split_k and way not in self.tried])
 
@@ -144,7 +145,7 @@ def beginnings(
         state.add_faster_in_blocks(begins)
     if state.found:
         state.add_with_more_samples(batches)
-        state.add_faster_in_parts()
+        state.add_faster_in_parts(batches)
     return state.found, state.tried
 
 

@@ -1,6 +1,6 @@
 """Products in parts of their reduction, where what they add up has no room on the chip as a whole."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tilestitch.hardware.accelerator import Accelerator, Level
@@ -9,30 +9,28 @@ from tilestitch.ir.rewriting import SplitK
 from tilestitch.ops import is_contraction
 from tilestitch.passes.split_k import Reduction, reduction_of, with_split_k
 from tilestitch.pipeline.search.candidate import Candidate, Cut
+from tilestitch.pipeline.search.moves import with_rules
 from tilestitch.pipeline.search.parting import in_terms_of
 
 HELD_SHARE = 0.9  # of the memories that hold results, at most for what a part holds: operand, part and two sums
-SMALL_SHARE = 0.45  # so that tiles have room as well
-MOST_PARTS = 16
+MOST_PARTS = 32
 
 
-def with_parts_that_fit(
-    candidate: Candidate, graph: Graph, machine: Accelerator, share: float = HELD_SHARE
-) -> Candidate:
+def with_parts_that_fit(candidate: Candidate, graph: Graph, machine: Accelerator, times: int = 1) -> Candidate:
     """The candidate with products in as few parts as it takes for one to have room; itself where all have room.
 
-    So much room as a share of the memories that hold results.
+    Or in at least so many `times` as many, which leave room for tiles and constants.
     """
     if candidate.split_k or candidate.joined or candidate.apart:
         return candidate
-    room = share * _results_bytes(machine)
+    room = HELD_SHARE * _results_bytes(machine)
     found = [one for op in graph.operators if (one := reduction_of(graph, op)) is not None]
     pieces_of = {name: cut.pieces for cut in candidate.cuts for name in cut.operators}
     chosen: dict[str, SplitK] = {}
     taken = set[str]()
     for one in sorted(found, key=lambda one: -graph.tensors[one.hidden].size_bytes):  # what one cuts no other does
         own = {one.product.name, *(op.name for op, _ in one.makers)}
-        split = _split(one, graph, room * pieces_of[one.product.name]) if own.isdisjoint(taken) else None
+        split = _split(one, graph, room * pieces_of[one.product.name], times) if own.isdisjoint(taken) else None
         if split is not None:
             chosen[split.operator] = split
             taken |= own
@@ -47,7 +45,7 @@ def _results_bytes(machine: Accelerator) -> int:
     return machine.local_capacity_bytes + (shared.size_bytes if shared is not None and local else 0)
 
 
-def _split(found: Reduction, graph: Graph, room: float) -> SplitK | None:
+def _split(found: Reduction, graph: Graph, room: float, times: int) -> SplitK | None:
     """In how few equal parts a product has room, of all of its pieces together; None where it has whole, or never.
 
     What each product among the makers comes to is there until the last of them was added, as with a gated perceptron;
@@ -58,18 +56,38 @@ def _split(found: Reduction, graph: Graph, room: float) -> SplitK | None:
     read = graph.tensors[found.makers[0][0].reads[0].tensor].size_bytes
     if read + hidden + result <= room:
         return None
-    equal = (parts for parts in range(2, MOST_PARTS + 1) if found.channels % parts == 0)
+    equal = [parts for parts in range(2, MOST_PARTS + 1) if found.channels % parts == 0]
     fits = (parts for parts in equal if read + hidden // parts + 2 * result <= room)  # a sum and the one before it
-    parts = next(fits, None)
+    fewest = next(fits, None)
+    parts = None if fewest is None else next((parts for parts in equal if parts >= times * fewest), fewest)
     return None if parts is None else SplitK(found.product.name, parts)
 
 
 def in_parts_of(candidate: Candidate, graph: Graph, machine: Accelerator, splits: tuple[SplitK, ...]) -> Candidate:
-    """The candidate of the network in which products run in such parts; each part is where the product was."""
+    """The candidate of the network in which products run in such parts; each part is where the product was.
+
+    What is there before the first part, and read by none but the last, waits in GB: such as the residual.
+    """
     after, now = with_split_k(graph, splits)
     moved = {split.operator: [op.name for op, _ in _of(graph, split).makers] for split in splits}
     whole = replace(candidate, cuts=_with_makers(candidate.cuts, moved))
-    return replace(in_terms_of(whole, after, now, machine), split_k=splits)
+    found = replace(in_terms_of(whole, after, now, machine), split_k=splits)
+    waiting = {sink for split in splits for sink in _waiting(found, after, now[split.operator])}
+    if machine.memory(Level.GB) is None or not waiting:
+        return found
+    return with_rules(found, sorted(waiting), scope=Level.GB)
+
+
+def _waiting(candidate: Candidate, graph: Graph, parts: tuple[str, ...]) -> Iterator[str]:
+    """The last operators of kernels before the first part of a product whose results only the last one reads."""
+    kernels = candidate.kernels
+    place = {name: at for at, kernel in enumerate(kernels) for name in kernel}
+    first, last = (end(place[name] for name in parts) for end in (min, max))
+    for kernel in kernels[:first]:
+        leaving = graph.leaving([graph.by_name[name] for name in kernel])
+        readers = [place[op.name] for tensor in leaving for op in graph.consumers.get(tensor, ())]
+        if last in readers and not any(first <= at < last for at in readers):
+            yield kernel[-1]
 
 
 def _of(graph: Graph, split: SplitK) -> Reduction:
