@@ -8,6 +8,7 @@ from random import Random
 import onnx
 import pytest
 
+from tests.helpers.graphs import Net, weight
 from tests.helpers.perceptrons import inverted_residual, perceptron
 from tests.helpers.verified import machine_named
 from tilestitch import api
@@ -15,6 +16,7 @@ from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError
 from tilestitch.cost.bounds import bounds
 from tilestitch.frontend.reader import read_onnx
+from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.preset_files import preset_text
 from tilestitch.ir.by_hand import HandGroup, HandSchedule
 from tilestitch.ir.choices import Effort, Stage
@@ -25,9 +27,12 @@ from tilestitch.ops.partial_sums import is_partial_sum
 from tilestitch.passes import simplify
 from tilestitch.passes.split_k import reduction_of, with_split_k
 from tilestitch.pipeline.compilation import Compilation, given
-from tilestitch.pipeline.compile import resume_network
+from tilestitch.pipeline.compile import compile_network, resume_network
 from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.search.candidate import Candidate, candidate_of
+from tilestitch.pipeline.search.splitting import in_parts_of, with_parts_that_fit
 from tilestitch.pipeline.stage_files import stage_text, started
+from tilestitch.pipeline.strategies import strategy_named
 from tilestitch.pipeline.views import composed_graph
 
 DRAWS = 12
@@ -193,3 +198,38 @@ def test_hidden_channels_without_room_are_made_part_by_part_by_search(tmp_path, 
     assert other.report is not None
     assert done.report.ddr_bytes < 1.2 * done.report.compulsory_bytes
     assert done.report.latency_cycles < 0.5 * other.report.latency_cycles
+
+
+def whole(model: onnx.ModelProto) -> tuple[Candidate, Graph]:
+    """The network uncut, in the kernels of TVM on toy."""
+    done = compile_network(model, "net", machine_named("toy"), strategy_named("tvm"), Options())
+    begin, graph = candidate_of(done), given(done.graph)
+    assert begin is not None
+    return begin.uncut(graph), graph
+
+
+def test_what_waits_for_the_last_part_does_so_in_gb():
+    """The residual does; what is normalised of it is read by every part."""
+    net = Net()
+    x = net.op("MatMul", net.input(1, 24, 16), weight(net, 16, 16), name="before")
+    y = net.op("LayerNormalization", x, net.random(16), net.random(16), name="norm")
+    hidden = net.op("Relu", net.op("MatMul", y, weight(net, 16, 64), name="first"))
+    model = net.model(net.op("Add", x, net.op("MatMul", hidden, weight(net, 64, 16), name="second")))
+    begin, graph = whole(model)
+    found = in_parts_of(begin, graph, machine_named("toy"), (SplitK("second", 4),))
+    assert {rule.sink: rule.scope for rule in found.rules} == {"before": Level.GB}
+
+
+def test_products_whose_weights_have_room_may_stay_whole():
+    """Hidden channels have no room in either; two million weights have none."""
+    machine = machine_named("toy")
+    for rows, width, hidden, large in ((48, 8, 8192, False), (160, 512, 2048, True)):
+        begin, graph = whole(perceptron(rows=rows, width=width, hidden=hidden))
+        assert with_parts_that_fit(begin, graph, machine).split_k
+        assert bool(with_parts_that_fit(begin, graph, machine, if_weights_do_not=True).split_k) is large
+
+
+def test_twice_as_many_parts_leave_room_for_tiles():
+    begin, graph = whole(perceptron(rows=160, width=512, hidden=2048))
+    few, many = (with_parts_that_fit(begin, graph, machine_named("toy"), times).split_k[0] for times in (1, 2))
+    assert many.parts == 2 * few.parts

@@ -16,15 +16,20 @@ HELD_SHARE = 0.9  # of the memories that hold results, at most for what a part h
 MOST_PARTS = 32
 
 
-def with_parts_that_fit(candidate: Candidate, graph: Graph, machine: Accelerator, times: int = 1) -> Candidate:
+def with_parts_that_fit(
+    candidate: Candidate, graph: Graph, machine: Accelerator, times: int = 1, *, if_weights_do_not: bool = False
+) -> Candidate:
     """The candidate with products in as few parts as it takes for one to have room; itself where all have room.
 
-    Or in at least so many `times` as many, which leave room for tiles and constants.
+    Or in at least so many `times` as many, which leave room for tiles and constants. `if_weights_do_not`: others stay
+    whole, as weights that fit can stay on the chip for all pieces of rows.
     """
     if candidate.split_k or candidate.joined or candidate.apart:
         return candidate
     room = HELD_SHARE * _results_bytes(machine)
     found = [one for op in graph.operators if (one := reduction_of(graph, op)) is not None]
+    if if_weights_do_not:
+        found = [one for one in found if _weights_bytes(one, graph) > room]
     pieces_of = {name: cut.pieces for cut in candidate.cuts for name in cut.operators}
     chosen: dict[str, SplitK] = {}
     taken = set[str]()
@@ -43,6 +48,12 @@ def _results_bytes(machine: Accelerator) -> int:
     shared = machine.memory(Level.GB)
     local = any(machine.home(core) is Level.LB for core in machine.cores)
     return machine.local_capacity_bytes + (shared.size_bytes if shared is not None and local else 0)
+
+
+def _weights_bytes(found: Reduction, graph: Graph) -> int:
+    """Of the product, and of all that makes its parts."""
+    read = {name for op in (found.product, *(op for op, _ in found.makers)) for name in op.inputs}
+    return sum(graph.tensors[name].size_bytes for name in read if name in graph.constants)
 
 
 def _split(found: Reduction, graph: Graph, room: float, times: int) -> SplitK | None:
