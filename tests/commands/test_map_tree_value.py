@@ -101,3 +101,11 @@ def test_a_memory_without_room_for_an_element_is_named(tmp_path, objective):
     with pytest.raises(tilestitch.TilestitchError, match="rf_1B has 8 bits, an element of B 16") as found:
         tilestitch.map("resnet18:small", str(path), TreeOptions(objective), layers=["fc"])
     assert "`bits` in the machine's file" in str(found.value)
+
+
+def test_a_memory_without_room_for_a_result_is_named(tmp_path):
+    path = tmp_path / "narrow.yaml"
+    text = preset_text("tesla-npu-like").replace("name: rf_4B\n    size: 4", "name: rf_4B\n    size: 4 b")
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(tilestitch.TilestitchError, match="rf_4B has 4 bits, an element of O 8"):
+        tilestitch.map(PRODUCT, str(path), TreeOptions("edp"))

@@ -160,7 +160,7 @@ def no_choice_fits(placed: PlacedNest, sums: Sums) -> DoesNotFit:
     """The error of a search of what to spread, of which `placed` is any choice; it names a memory without any room."""
     problem = f"{placed.nest.name}: no choice of what to spread has a mapping that fits the memories"
     for array, cuts in zip(placed.operands, tables_of(placed, sums).cuts, strict=True):
-        bits = min(array.element_bits, array.final_bits) if array is placed.nest.write else array.element_bits
+        bits = min(array.element_bits, placed.final_bits) if array is placed.nest.write else array.element_bits
         for memory in (placed.tree.memories[cut.memory] for cut in cuts if cut.memory is not None):
             if bits > memory.size_bits:
                 return DoesNotFit(
