@@ -127,10 +127,11 @@ def _repeats(graph: Graph, op: Operator, read: Access, loop: _Loop, count: int) 
         return True
     for number, axis in enumerate(read.axes):
         if loop.dim in dict(axis.terms):
-            if op.dims[loop.dim].extent > count * loop.each and axis != Axis(((loop.dim, 1),)):
-                return False
-            own = loop.each if op.dims[loop.dim].extent > count * loop.each else value.shape[number] // count
+            comes_again = op.dims[loop.dim].extent > count * loop.each
+            own = loop.each if comes_again else value.shape[number] // count
             if own == 0 or value.shape[number] % (count * own):
+                return False
+            if comes_again and axis != Axis(((loop.dim, 1),)):
                 return False
             before, behind = value.shape[:number], value.shape[number + 1 :]
             parts = value.reshape(*before, -1, count, own, *behind)
