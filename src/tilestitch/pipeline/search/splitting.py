@@ -59,8 +59,8 @@ def _weights_bytes(found: Reduction, graph: Graph) -> int:
 def _split(found: Reduction, graph: Graph, room: float, times: int) -> SplitK | None:
     """In how few equal parts a product has room, of all of its pieces together; None where it has whole, or never.
 
-    What each product among the makers comes to is there until the last of them was added, as with a gated perceptron;
-    what follows element by element runs with it.
+    What each product among the makers comes to counts until the last one was added, as that of a gated perceptron;
+    what follows element by element runs with it. That is more than is there at once, and leaves room for tiles.
     """
     made = [op.outputs[0] for op, _ in found.makers if is_contraction(op)]
     hidden, result = sum(graph.tensors[name].size_bytes for name in made), graph.tensors[found.result].size_bytes
