@@ -84,9 +84,7 @@ def test_what_makes_no_sense_is_refused(machine, options, message):
         tilestitch.map(PRODUCT, machine, options)
 
 
-@pytest.mark.parametrize(
-    "machine", ["ascend-like", "edge-tpu-like", "meta-prototype", "tesla-npu-like", "eyeriss-like"]
-)
+@pytest.mark.parametrize("machine", ["ascend-like", "edge-tpu-like", "meta-prototype", "tesla-npu-like"])
 def test_networks_map_on_machines_whose_registers_hold_a_byte(machine):
     """Layers of networks have 16 bits where the machine says nothing, and no room in a register of 8 then."""
     (row,) = tilestitch.map("resnet18:small", machine, TreeOptions("energy"), layers=["fc"]).records()
