@@ -120,6 +120,13 @@ TREES = (
         _SEARCH,
     ),
     Mutant(
+        "the checker lets no step end before its turn does",
+        "mapping/tree/choice_pace.py",
+        "early = 2 * (step - 1)",
+        "early = 0.0",
+        ("test_free_certificate::test_no_choice_is_faster_than_the_checker_says",),
+    ),
+    Mutant(
         "the checker drops a beginning that takes less room for a cheaper one",
         "mapping/tree/outside_in.py",
         "no_more = no_more and labels.taken[other, memory] <= taken[memory]",

@@ -141,18 +141,11 @@ def order_reaches(placed: PlacedNest, tiles: _Whole) -> NDArray[np.bool_]:
 
 def _cuts_of(operand: OperandOnTree) -> list[_Cut]:
     """The cuts of an operand from the innermost; what is read has one at the units."""
-    placed, loops = operand.placed, range(len(operand.placed.nest.loops))
-    spread = placed.spread(operand.number)
-    numbers = [None, *(placed.tree.memories.index(memory) for memory in operand.memories)]
-    found = [
-        _Cut(
-            operand,
-            level,
-            number,
-            tuple(prod((one[at] for one in spread[: level + 1]), start=Fraction(1)) for at in loops),
-        )
-        for level, number in enumerate(numbers, -1)
-    ]
+    placed, inside = operand.placed, (Fraction(1),) * len(operand.placed.nest.loops)
+    found = [_Cut(operand, -1, None, inside)]
+    for level, (memory, here) in enumerate(zip(operand.memories, placed.spread(operand.number), strict=False)):
+        inside = tuple(one if more == 1 else one * more for one, more in zip(inside, here, strict=True))
+        found.append(_Cut(operand, level, placed.tree.memories.index(memory), inside))
     return found[1:] if operand.is_write else found
 
 

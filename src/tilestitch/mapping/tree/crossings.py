@@ -89,8 +89,10 @@ class OperandOnTree:
         return self.memo.once(("inside", fan_outs), lambda: self._inside(fan_outs))
 
     def _inside(self, fan_outs: int) -> tuple[Fraction, ...]:
-        loops = range(len(self.placed.nest.loops))
-        return tuple(prod((level[loop] for level in self.spread[:fan_outs]), start=Fraction(1)) for loop in loops)
+        if fan_outs == 0:
+            return (Fraction(1),) * len(self.placed.nest.loops)
+        pairs = zip(self.inside(fan_outs - 1), self.spread[fan_outs - 1], strict=True)
+        return tuple(inner if more == 1 else inner * more for inner, more in pairs)  # most are 1, and fractions slow
 
     def instances(self, level: int) -> int:
         """How many memories of a level are in use; the level of the units is -1."""
@@ -189,10 +191,15 @@ class OperandOnTree:
 
     def is_partial(self, crossing: int, tiles: Tiles) -> Flags:
         """Whether what crosses are partial sums: a reduction goes on outside, in steps or spread over units."""
-        steps = np.array(self.placed.steps, np.int64)
-        reduced = list(self.leaves_alone)
-        spread = self.memo.once(("reduced", crossing), lambda: self._is_reduced(crossing))
-        return np.logical_or(spread, (tiles[:, reduced] < steps[reduced]).any(axis=1))
+        if self.memo.once(("reduced", crossing), lambda: self._is_reduced(crossing)):
+            return np.ones(len(tiles), np.bool_)
+        reduced, steps = self.memo.once("reduction", self._reduction)
+        return (tiles[:, reduced] < steps).any(axis=1)
+
+    def _reduction(self) -> tuple[list[int], NDArray[np.int64]]:
+        """The loops that leave the operand alone and have several steps, with these."""
+        reduced = [loop for loop in self.leaves_alone if self.placed.steps[loop] > 1]
+        return reduced, np.array([self.placed.steps[loop] for loop in reduced], np.int64)
 
     def _is_reduced(self, crossing: int) -> bool:
         """Whether a reduction is spread outside, or over a fan-out that does not add up."""
