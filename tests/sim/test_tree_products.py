@@ -5,11 +5,14 @@ import random
 from tilestitch.commands.map.tree_sources import bound_nest
 from tilestitch.commands.simulate.tree_layers import open_simulated, run_of
 from tilestitch.commands.validate.tree_draw import TreeDraw
+from tilestitch.formats.einsum import einsum_nest
+from tilestitch.hardware.tree_load import parse_tree
 from tilestitch.ir.choices import Values
 from tilestitch.mapping.tree.rooms import fullest, too_full
 from tilestitch.sim.array.values import random_operands
 from tilestitch.sim.tree import values
 from tilestitch.sim.tree.move import COLUMNS, LANES
+from tilestitch.sim.tree.run import TreeRun
 from tilestitch.sim.tree.simulated import simulate_on_tree
 from tilestitch.sim.tree.streams import streams_of
 
@@ -56,3 +59,22 @@ def test_floats_through_matrices_are_within_rounding():
     """Compared inside."""
     for run, _ in some(LINES[0], "gemmini", "floats", 3):
         simulate_on_tree(run, values=Values.FLOATS)
+
+
+SUMS_OF_EIGHT = """
+name: sums-of-eight
+mac_pj: 1
+axes: [{name: A, size: 8}, {name: B, size: 4}]
+memories:
+  - {name: sums, size: 256 B, operands: [O], read_pj: 1, write_pj: 1, serves: [A], ports: [{width_bits: 512}]}
+  - {name: dram, size: 1 GiB, operands: [I, W, O], read_pj: 9, write_pj: 9, serves: [A, B], ports: [{width_bits: 64}]}
+"""
+
+
+def test_rows_in_the_order_of_results_need_not_stand_so_in_what_is_read():
+    """Eight columns go to each memory of sums: of B column 0 stands before 1, of the sums before 8; compared inside."""
+    nest = einsum_nest("O[m,n] += A[m,k] * B[k,n]; m=4 n=16 k=3")
+    tree = parse_tree(SUMS_OF_EIGHT, "sums-of-eight.yaml")
+    spread = (("A", 1, 8), ("B", 0, 2), ("B", 1, 2))
+    run = TreeRun(nest, tree, ("I", "W", "O"), 16, spread, ((0, 2), (2, 3)), ((2,), (2,), (1, 2)))
+    simulate_on_tree(run)

@@ -7,6 +7,13 @@ CLOCK = "test_chip_timing::test_a_naive_simulator_agrees_to_the_tick"
 
 SIM = (
     Mutant(
+        "tree: rows of products are brought as if they followed one another",
+        "sim/tree/values.py",
+        "    return np.array([one.all(axis=0) for one in groups], np.bool_).reshape(len(groups), 2)",
+        "    return np.ones((len(groups), 2), np.bool_)",
+        ("test_tree_products::test_rows_in_the_order_of_results_need_not_stand_so_in_what_is_read",),
+    ),
+    Mutant(
         "rows are gathered one further on",
         "sim/chip/values.py",
         "index = np.where(indices < 0, indices + size, indices)",

@@ -17,7 +17,12 @@ from tilestitch.mapping.tree.quick_arrays import TOGETHER
 from tilestitch.mapping.tree.quick_prices import no_choice
 
 _MOST_CYCLES = 2.0**59
-_ALL, _STOPS, _IN, _OUT = 0, 1, 2, 3  # cycles of a port: in all, while units stop, of every crossing once inwards, outwards
+_ALL, _STOPS, _IN, _OUT = (
+    0,
+    1,
+    2,
+    3,
+)  # cycles of a port: in all, while units stop, of every crossing once inwards, outwards
 
 
 class Ports(NamedTuple):

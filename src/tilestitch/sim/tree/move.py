@@ -115,24 +115,29 @@ def _multiply(matrices: Any, memory: np.ndarray, first: int, second: int, result
     long, short, sums = matrices.long, matrices.short, matrices.sums
     packed, total = matrices.packed, matrices.total
     for begin in range(0, len(long), LANES):
-        count = min(LANES, len(long) - begin)
+        count, adjoins = min(LANES, len(long) - begin), matrices.adjoins[begin // LANES]
         for at in range(len(sums)):
-            _gather(memory, first + sums[at, 0], long, 0, begin, packed[at * LANES : at * LANES + count])
+            found = packed[at * LANES : at * LANES + count]
+            _gather(memory, first + sums[at, 0], long, 0, begin, adjoins[0], found)
         for column in range(0, len(short), COLUMNS):
             columns = min(COLUMNS, len(short) - column)
             for at in range(columns):
-                _gather(memory, result + short[column + at, 1], long, 1, begin, total[at * LANES : at * LANES + count])
+                found = total[at * LANES : at * LANES + count]
+                _gather(memory, result + short[column + at, 1], long, 1, begin, adjoins[1], found)
             _add_products(packed, memory, second, sums, short[column:, 0], total)
             for at in range(columns):
-                _scatter(memory, result + short[column + at, 1], long, begin, total[at * LANES : at * LANES + count])
+                found = total[at * LANES : at * LANES + count]
+                _scatter(memory, result + short[column + at, 1], long, begin, adjoins[1], found)
 
 
 @lending
-def _gather(memory: np.ndarray, first: int, long: np.ndarray, side: int, begin: int, found: np.ndarray) -> None:
+def _gather(
+    memory: np.ndarray, first: int, long: np.ndarray, side: int, begin: int, adjoin: bool, found: np.ndarray
+) -> None:
     """Bring some elements next to one another; as a whole where they stand so."""
-    last = begin + len(found) - 1
-    if long[last, side] - long[begin, side] == len(found) - 1:  # as each is there once, and they ascend
-        source = memory[first + long[begin, side] : first + long[last, side] + 1]
+    if adjoin:
+        at = first + long[begin, side]
+        source = memory[at : at + len(found)]
         for place in range(len(found)):
             found[place] = source[place]
         return
@@ -141,11 +146,13 @@ def _gather(memory: np.ndarray, first: int, long: np.ndarray, side: int, begin: 
 
 
 @lending
-def _scatter(memory: np.ndarray, first: int, long: np.ndarray, begin: int, found: np.ndarray) -> None:
+def _scatter(
+    memory: np.ndarray, first: int, long: np.ndarray, begin: int, adjoin: bool, found: np.ndarray
+) -> None:  # fmt: skip
     """Put some results back where they stand."""
-    last = begin + len(found) - 1
-    if long[last, 1] - long[begin, 1] == len(found) - 1:
-        target = memory[first + long[begin, 1] : first + long[last, 1] + 1]
+    if adjoin:
+        at = first + long[begin, 1]
+        target = memory[at : at + len(found)]
         for place in range(len(found)):
             target[place] = found[place]
         return

@@ -24,6 +24,9 @@ class Matrices(NamedTuple):
 
     is_swapped: bool  # whether the second operand is the long one
     long: np.ndarray  # of each row of the long operand: where it stands there, and in the result
+    adjoins: (
+        np.ndarray
+    )  # of so many of these rows as are brought at a time: whether they stand next to one another there
     short: np.ndarray  # likewise of the other operand; nothing where products are not those of matrices
     sums: np.ndarray  # of each product of a sum: where it stands in the long operand, and in the other one
     packed: np.ndarray  # room for rows of the long operand that are multiplied at a time
@@ -367,7 +370,7 @@ def _row_along(
 
 def _no_matrices(dtype: np.dtype) -> Matrices:
     pairs, room = np.zeros((0, 2), np.int64), np.zeros(1, dtype)
-    return Matrices(is_swapped=False, long=pairs, short=pairs, sums=pairs, packed=room, total=room)
+    return Matrices(False, pairs, _adjoins(pairs), pairs, pairs, packed=room, total=room)
 
 
 def _matrices(
@@ -394,14 +397,22 @@ def _matrices(
     own, other = (strides[1], strides[0]) if is_swapped else (strides[0], strides[1])
     products = _up_to(COLUMNS, prod(one.factor for one in sums))
     in_order = sorted(long, key=lambda one: strides[2].get(one, 0))
+    rows_of_long = np.stack([addresses(in_order, one) for one in (own, strides[2])], axis=1)
     return tuple(apart), Matrices(
         is_swapped,
-        np.stack([addresses(in_order, one) for one in (own, strides[2])], axis=1),
+        rows_of_long,
+        _adjoins(rows_of_long),
         np.stack([addresses(short, one) for one in (other, strides[2])], axis=1),
         np.stack([addresses(sums, one) for one in (own, other)], axis=1),
         np.zeros(products * LANES, dtype),
         np.zeros(COLUMNS * LANES, dtype),
     )
+
+
+def _adjoins(rows: np.ndarray) -> np.ndarray:
+    """Of each `LANES` rows whether they follow one another, on either side."""
+    groups = [np.diff(rows[begin : begin + LANES], axis=0) == 1 for begin in range(0, len(rows), LANES)]
+    return np.array([one.all(axis=0) for one in groups], np.bool_).reshape(len(groups), 2)
 
 
 def _together(digits: Sequence[Digit], strides: Mapping[Digit, int]) -> int:
