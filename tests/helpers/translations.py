@@ -17,7 +17,10 @@ COMMANDS = {  # by the name in the list: the runs that come to all that it calls
         "compile resnet18:small --machine stcp920 --batch 8 --verify",
         "compile bert-base-8:small --machine toy --verify",
     ),
-    "map": ("map resnet18:small --machine eyeriss",),
+    "map": (
+        "map resnet18:small --machine eyeriss --certificate proof.json",
+        "map resnet18:small --machine eyeriss --check proof.json",
+    ),
     "map on a tree": tuple(
         f"map {run}"
         for run in (
@@ -28,6 +31,7 @@ COMMANDS = {  # by the name in the list: the runs that come to all that it calls
             f"{GEMM} --machine nvdla --objective pareto --certificate proof.json",
             f"{GEMM} --machine nvdla --check proof.json",
             f"{GEMM} --machine eyeriss --storage uneven --objective energy",
+            f"{GEMM} --machine simba --objective edp",
             f"{PAIR} --machine tpu-v4i --fuse 2 --objective energy",
             f"{PAIR} --machine tpu-v4i --fuse 2 --objective edp",
         )
