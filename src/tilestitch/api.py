@@ -35,7 +35,7 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.ir.by_hand import FusionPlan, HandGroup, HandItem, HandSchedule, NamedBlock
 from tilestitch.ir.choices import MAX_BATCH, BindingRule, CostMode, Effort, GroupingRule, Spill, Stage, Values
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.report import Misfit
+from tilestitch.ir.report import Misfit, misfit_lines
 from tilestitch.pipeline.comparison import Comparison
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import References, compile_network, resume_network
@@ -199,7 +199,7 @@ def compare(
         except DoesNotFit as error:
             found.append(Misfit(each.name, str(error)))
     if all(isinstance(result, Misfit) for result in found):
-        raise DoesNotFit("\n".join(map(str, found)))
+        raise DoesNotFit("\n".join(misfit_lines(one for one in found if isinstance(one, Misfit))))
     return Comparison(tuple(found))
 
 

@@ -1,5 +1,6 @@
 """Numbers beside their lower bounds, and what produced them; every field has its unit in its name."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -262,3 +263,14 @@ class Misfit:
 
     def __str__(self) -> str:
         return f"strategy {self.strategy} does not fit: {self.reason}"
+
+
+def misfit_lines(misfits: Iterable[Misfit]) -> list[str]:
+    """Why strategies do not fit, a line for all that have the same reason."""
+    names: dict[str, list[str]] = {}
+    for one in misfits:
+        names.setdefault(one.reason, []).append(one.strategy)
+    return [
+        str(Misfit(own[0], reason)) if len(own) == 1 else f"strategies {', '.join(own)} do not fit: {reason}"
+        for reason, own in names.items()
+    ]

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from tilestitch.base.errors import printable
 from tilestitch.base.units import format_bytes, format_energy, format_seconds
-from tilestitch.ir.report import Misfit, Report
+from tilestitch.ir.report import Misfit, Report, misfit_lines
 from tilestitch.report.table import Row, table, title
 
 
@@ -68,7 +68,7 @@ def ladder_text(results: Sequence[Report | Misfit]) -> str:
         "the latency; split is clusters x iterations x samples of one.",
         "",
         *table(times_head, list(map(times, results)), "lrrrrrrrr"),
-        *(f"  {printable(str(misfit))}" for misfit in misfits),
+        *(f"  {printable(line)}" for line in misfit_lines(misfits)),
         "",
         *title("What changes: bytes of a cluster, where results stay, how long engines are occupied (simulated)"),
         *table(causes_head, list(map(causes, reports)), "lrrrrrrrr"),

@@ -7,7 +7,7 @@ the search believed, (bound) is what no schedule can beat.
 from collections.abc import Callable, Sequence
 
 from tilestitch.base.units import counted, format_bytes, format_energy, format_seconds
-from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Outcome, Report
+from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Outcome, Report, misfit_lines
 from tilestitch.ir.trace import Trace
 from tilestitch.report.beside_text import beside_lines
 from tilestitch.report.ladder import ladder_text
@@ -84,7 +84,7 @@ def compare_text(results: Sequence[Report | Misfit]) -> str:
     title = f"{_printable(first.network)} on {_printable(first.machine)}, batch {first.batch}: strategies compared"
     names = [_printable(result.strategy) for result in results]
     lines = [*_title(title, "="), *_table(["", *names], rows, "l" + "r" * len(names))]
-    return "\n".join([*lines, *(f"  {_printable(str(misfit))}" for misfit in misfits)]) + "\n"
+    return "\n".join([*lines, *(f"  {_printable(line)}" for line in misfit_lines(misfits))]) + "\n"
 
 
 def trace_text(trace: Trace, *, limit: int | None = None) -> str:
