@@ -54,28 +54,31 @@ def work(program: Program, machine: Accelerator, instructions: np.ndarray) -> tu
     alike, counts = np.unique(np.ravel_multi_index(columns, sizes), return_counts=True)
     rows = zip(*(column.tolist() for column in np.unravel_index(alike, sizes)), counts.tolist(), strict=True)
     known: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
-    peaks: dict[DType, Fraction] = {}
-    found: dict[tuple[int, int], tuple[int, int, int, Fraction]] = {}
+    found: dict[tuple[int, int], tuple[int, int, int]] = {}
     for kernel, operator, box, vector, count in rows:
         region = program.regions[box]
         key = operator, region.extents
-        op = program.graph.by_name[program.operators[operator]]
         if key not in known:
+            op = program.graph.by_name[program.operators[operator]]
             products = product_shape(op, region).macs if is_contraction(op) else 0
             known[key] = products, vector_operations(op, region)
         products, primitives = known[key]
-        macs, on_matrix, operations, at_peak = found.get((kernel, operator), (0, 0, 0, Fraction(0)))
-        macs += count * products
+        macs, on_matrix, operations = found.get((kernel, operator), (0, 0, 0))
         if vector:
-            operations += count * primitives
-        elif products:
-            on_matrix += count * products
-            dtype = operand_dtype(op, program.graph)
+            found[kernel, operator] = macs + count * products, on_matrix, operations + count * primitives
+        else:
+            found[kernel, operator] = macs + count * products, on_matrix + count * products, operations
+    peaks: dict[DType, Fraction] = {}
+    done: list[Work] = []
+    for (kernel, operator), (macs, on_matrix, operations) in found.items():
+        at_peak = Fraction(0)
+        if on_matrix:
+            dtype = operand_dtype(program.graph.by_name[program.operators[operator]], program.graph)
             if dtype not in peaks:
                 peaks[dtype] = peak_macs_per_cycle(machine, dtype)
-            at_peak += count * products / peaks[dtype]
-        found[kernel, operator] = macs, on_matrix, operations, at_peak
-    return tuple(Work(*key, *values) for key, values in found.items())
+            at_peak = on_matrix / peaks[dtype]
+        done.append(Work(kernel, operator, macs, on_matrix, operations, at_peak))
+    return tuple(done)
 
 
 def transfers(program: Program, instructions: np.ndarray) -> Transfers:
