@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
-from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
+from tilestitch.mapping.tree.crossings import OperandOnTree, combined, operands_on_tree
 from tilestitch.mapping.tree.outside_in import NEVER, Cuts
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums, femtojoules
@@ -144,7 +144,7 @@ def _cuts_of(operand: OperandOnTree) -> list[_Cut]:
     placed, inside = operand.placed, (Fraction(1),) * len(operand.placed.nest.loops)
     found = [_Cut(operand, -1, None, inside)]
     for level, (memory, here) in enumerate(zip(operand.memories, placed.spread(operand.number), strict=False)):
-        inside = tuple(one if more == 1 else one * more for one, more in zip(inside, here, strict=True))
+        inside = combined(inside, here)
         found.append(_Cut(operand, level, placed.tree.memories.index(memory), inside))
     return found[1:] if operand.is_write else found
 

@@ -91,8 +91,7 @@ class OperandOnTree:
     def _inside(self, fan_outs: int) -> tuple[Fraction, ...]:
         if fan_outs == 0:
             return (Fraction(1),) * len(self.placed.nest.loops)
-        pairs = zip(self.inside(fan_outs - 1), self.spread[fan_outs - 1], strict=True)
-        return tuple(inner if more == 1 else inner * more for inner, more in pairs)  # most are 1, and fractions slow
+        return combined(self.inside(fan_outs - 1), self.spread[fan_outs - 1])
 
     def instances(self, level: int) -> int:
         """How many memories of a level are in use; the level of the units is -1."""
@@ -140,10 +139,10 @@ class OperandOnTree:
         for axis, network in self.networks(crossing):
             along = self.placed.spread_along(axis.name)
             if (network.forwarding or network.shares_windows) and not self.is_write:
-                together = tuple(one * more for one, more in zip(together, along, strict=True))
+                together = combined(together, along)
                 is_shared = True
             elif not (network.reduction if self.is_write else network.multicast):
-                outer = tuple(one / more for one, more in zip(outer, along, strict=True))
+                outer = tuple(one if more == 1 else one / more for one, more in zip(outer, along, strict=True))
                 alone *= prod(along, start=Fraction(1))
         inner, all_of_it = (distinct(self.array, [float(one) for one in tile]) for tile in (together, outer))
         parts = all_of_it / inner
@@ -374,6 +373,11 @@ class OperandOnTree:
         accesses = granules * share * times * copies
         # two parts must not cost less than all of a crossing, because both of them are rounded down
         return Moved(memory, flow, np.trunc(accesses) if part is Part.ALL else accesses)
+
+
+def combined(spread: tuple[Fraction, ...], more: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+    """How far each loop is spread by both together; most factors are 1, and fractions are slow to multiply."""
+    return tuple(one if other == 1 else one * other for one, other in zip(spread, more, strict=True))
 
 
 def elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:

@@ -96,11 +96,11 @@ class Passing(Protocol):
 
 
 def least_from(
-    cuts: Sequence[Passing], costs: Sequence[NDArray[np.int64]], shape: tuple[int, ...]
+    cuts: Sequence[Passing], costs: Sequence[NDArray[np.int64]] | NDArray[np.int64], shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
     """Of every cut of one operand the least that it and the later ones cost from a point on: [cut, partial, point]."""
     partial = np.stack([cut.is_partial for cut in cuts])
-    return _least_from(np.stack(costs), partial, np.array(shape, np.int64))
+    return _least_from(np.asarray(costs), partial, np.array(shape, np.int64))
 
 
 @tiered

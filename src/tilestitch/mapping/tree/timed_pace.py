@@ -81,7 +81,7 @@ class Tracked(Generic[_Port]):
         for kind, column in enumerate(largest):
             others = [cycles for port, cycles in loads[kind].items() if port not in self.ports[kind]]
             if others and column >= 0:
-                found[column] = np.max(np.stack(others), axis=0)
+                found[column] = others[0] if len(others) == 1 else np.max(np.stack(others), axis=0)
         if operand != OTHER and loads[0]:
             found[WAITS + operand] = np.ones_like(next(iter(loads[0].values())))
         if ways is not None:

@@ -29,10 +29,6 @@ class _TimedCut:
     cut: Cut
     loads: Loads
 
-    def least(self, cycles: _Whole) -> _Whole:
-        """These cycles where the tile fits, NEVER where it does not: [partial, point]."""
-        return np.where(self.cut.cost_fj >= NEVER, NEVER, cycles)
-
 
 def timed_problem(tables: Tables) -> TimedProblem:
     """The arrays of a search for latency. Raises `TooLarge` where cycles would not stay exact."""
@@ -104,17 +100,26 @@ def _rows(ports: Tracked[PortNumber], cuts: Sequence[_TimedCut], points: int) ->
 def _least_sums(
     ports: Tracked[PortNumber], operands: Sequence[Sequence[_TimedCut]], left: _Whole, shape: tuple[int, ...]
 ) -> _Whole:
-    """Of every sum in bounds the least that each cut and the later ones of its operand add from each point on."""
-    numbered = [cut for cuts in operands for cut in cuts]
-    found = np.empty((ports.columns.until - SUMS, len(numbered), 2, len(left)), np.int64)
-    nothing = np.zeros(len(left), np.int64)
-    for column, kind, port in ports.each:
-        if column >= ports.columns.until:
-            break
-        times = left if kind in (0, 3) else 1
-        by_cut = [cut.loads.sure_stops if kind == 0 else cut.loads.kinds[kind] for cut in numbered]
-        cycles = [loads.get(port, nothing) * times for loads in by_cut]
-        found[column - SUMS] = _least(operands, cycles, shape)
+    """Of every sum in bounds the least that each cut and the later ones of its operand add from each point on.
+
+    Most operands add nothing to most sums: what that comes to is worked out once, as it only says what fits.
+    """
+    until = ports.columns.until
+    columns = [one for one in ports.each if one[0] < until]
+    found = np.empty((len(columns), sum(map(len, operands)), 2, len(left)), np.int64)
+    end = 0
+    for cuts in operands:
+        own, end = slice(end, end + len(cuts)), end + len(cuts)
+        plain, fits = [one.cut for one in cuts], np.stack([one.cut.cost_fj < NEVER for one in cuts])
+        kinds = [(one.loads.sure_stops, *one.loads.kinds[1:]) for one in cuts]
+        found[:, own] = least_from(plain, np.where(fits, 0, NEVER), shape)
+        for column, kind, port in columns:
+            if any(port in one[kind] for one in kinds):
+                cycles = np.zeros((len(cuts), 1, len(left)), np.int64)
+                for at, one in enumerate(kinds):
+                    if port in one[kind]:
+                        cycles[at, 0] = one[kind][port] * (left if kind in (0, 3) else 1)
+                found[column - SUMS, own] = least_from(plain, np.where(fits, cycles, NEVER), shape)
     return found
 
 
@@ -124,16 +129,3 @@ def _start(ports: Tracked[PortNumber], loads: Loads) -> _Whole:
     for column, cycles in ports.row(loads.kinds, loads.operand).items():
         load[column] = cycles[0]
     return first_row(ports.columns, load)
-
-
-def _least(
-    operands: Sequence[Sequence[_TimedCut]], cycles: Sequence[NDArray[np.int64]], shape: tuple[int, ...]
-) -> NDArray[np.int64]:
-    """The least of these cycles that each cut and the later ones of its operand take from each point on."""
-    found: list[NDArray[np.int64]] = []
-    first = 0
-    for cuts in operands:
-        costs = [one.least(cycles[first + at]) for at, one in enumerate(cuts)]
-        found.append(least_from([one.cut for one in cuts], costs, shape))
-        first += len(cuts)
-    return np.concatenate(found)
