@@ -193,7 +193,7 @@ class OperandOnTree:
         if self.memo.once(("reduced", crossing), lambda: self._is_reduced(crossing)):
             return np.ones(len(tiles), np.bool_)
         reduced, steps = self.memo.once("reduction", self._reduction)
-        return (tiles[:, reduced] < steps).any(axis=1)
+        return np.logical_or.reduce(tiles[:, reduced] < steps, axis=1)
 
     def _reduction(self) -> tuple[list[int], NDArray[np.int64]]:
         """The loops that leave the operand alone and have several steps, with these."""

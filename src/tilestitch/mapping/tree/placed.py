@@ -136,7 +136,8 @@ class PlacedNest:
     def _steps(self) -> tuple[int, ...]:
         left = list(self.nest.extents)
         for level in self.spread(0):
-            left = [ceil(count / factor) for count, factor in zip(left, level, strict=True)]
+            pairs = zip(left, level, strict=True)
+            left = [count if factor == 1 else ceil(count / factor) for count, factor in pairs]
         return tuple(left)
 
     @property
