@@ -60,16 +60,16 @@ def check_block(name, cases, operators, most_loops):
 def test_ways_that_are_joined_in_parts_are_those_joined_at_once(monkeypatch):
     """The same mapping, to the last cut, however many ways are looked at together."""
     seed, together = random.Random("joined in parts"), 0
-    for _ in range(6):
+    for _ in range(3):
         chain = timed_chain(random_chain(seed, 3, 2), seed)
         sums, found = seed.choice(list(Sums)), []
-        for pairs in (1, 5, 2**16):
+        for pairs in (5, 2**16):
             monkeypatch.setattr(fold, "PAIRS", pairs)
             try:
                 found.append(best_chain(chain, sums, objective=Objective.EDP))
             except DoesNotFit:
                 found.append(None)
-        assert found[0] == found[1] == found[2]
+        assert found[0] == found[1]
         together += found[0] is not None and len(found[0].groups) < len(chain.operators)
     assert together
 

@@ -262,8 +262,8 @@ TREES = (
     Mutant(
         "a bound counts first tiles as often as they come",
         "mapping/tree/timed_problem.py",
-        "times = left if kind in (0, 3) else 1",
-        "times = left",
+        "(left if kind in (0, 3) else 1)",
+        "left",
         _LATENCY,
     ),
 )
