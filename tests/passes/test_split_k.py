@@ -180,7 +180,7 @@ def slow_ddr(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("effort", [Effort.LOW, pytest.param(Effort.MEDIUM, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["plain", "gated"])
+@pytest.mark.parametrize("kind", ["plain", pytest.param("gated", marks=pytest.mark.slow)])
 def test_hidden_channels_without_room_are_made_part_by_part_by_search(tmp_path, kind, effort):
     """So weights come once; with few samples at a time they come more often, and else hidden channels go to DDR.
 

@@ -121,7 +121,7 @@ def test_of_some_choices_nothing_is_proven_that_is_not(monkeypatch, kind):
 def test_some_choices_are_choices_and_the_same_every_time(monkeypatch):
     """Each of the few is one of all, or costs what one of all does; what spreads nothing is among them."""
     seed, several = random.Random("few choices"), 0
-    while several < 40:
+    while several < 16:
         bare = random_nest(seed, "plain")
         space = SpatialSpace(seed.choice(list(Ragged)))
         every = choices_of(bare, space)
