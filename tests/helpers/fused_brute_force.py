@@ -51,13 +51,53 @@ class _Counted:
 
 
 def all_homes(chain):
-    """Where intermediates may wait: of each link a memory that both operators have, around all units."""
-    every = {axis.name for axis in chain.tree.axes}
+    """Where intermediates may wait: of each link a memory that both operators have.
+
+    Over axes that repeat a home all operators that run together spread the same.
+    """
     homes = []
     for link, (writer, reader) in enumerate(itertools.pairwise(chain.operators)):
         written, read = writer.chain(len(writer.nest.reads)), reader.chain(chain.links[link].read)
-        homes.append([one.name for one in written if one in read and set(one.serves) == every])
-    return itertools.product(*homes)
+        homes.append([one.name for one in written if one in read])
+    return [one for one in itertools.product(*homes) if _are_spread_alike(chain, one)]
+
+
+def axes_of_cells(chain, homes):
+    """Of each operator the axes that repeat homes of those with which it runs together."""
+    serves = {memory.name: set(memory.serves) for memory in chain.tree.memories}
+    every = {axis.name for axis in chain.tree.axes}
+    return [
+        set().union(*(every - serves[homes[link]] for link in range(len(homes)) if first <= link < last))
+        for first, last in _groups(chain, homes)
+    ]
+
+
+def _groups(chain, homes):
+    """Of each operator the first and the last of those with which it runs together."""
+    ends = [link for link, home in enumerate(homes) if home == chain.tree.memories[-1].name]
+    count = len(chain.operators)
+    return [
+        (
+            max([link + 1 for link in ends if link < at], default=0),
+            min([link for link in ends if link >= at] + [count - 1]),
+        )
+        for at in range(count)
+    ]
+
+
+def _are_spread_alike(chain, homes):
+    for number, ((_, last), axes) in enumerate(zip(_groups(chain, homes), axes_of_cells(chain, homes), strict=True)):
+        for axis in axes:
+            pieces = [
+                Counter({one.loop: one.factor for one in chain.operators[at].unrolled if one.axis == axis})
+                for at in (number, min(number + 1, last))
+            ]
+            if number == last:
+                continue
+            onward = {one.writes: one.reads for one in chain.crossings(number) if one.halo is None}
+            if {onward.get(loop): factor for loop, factor in pieces[0].items()} != dict(pieces[1]):
+                return False
+    return True
 
 
 def all_orders(chain, homes, *, outermost_couples):
@@ -185,7 +225,7 @@ def _options(chain, number, order, sides, homes, counted):
     """Energy, rooms with the loops outside of each, and what the intermediates take, of all places of all operands."""
     placed = chain.operators[number]
     forks = [some for some in sides if some is not None]
-    every = {axis.name for axis in chain.tree.axes}
+    every = {axis.name for axis in chain.tree.axes} - axes_of_cells(chain, homes)[number]
     lists, written, read = [], None, None
     for at in range(len(placed.operands)):
         is_read = number > 0 and at == chain.links[number - 1].read
@@ -197,7 +237,7 @@ def _options(chain, number, order, sides, homes, counted):
         found = {}
         for ends in itertools.combinations_with_replacement(range(most + 1), len(operand.chain) - 1):
             if any(
-                set(operand.chain[level].serves) != every and len(order) - end < max(forks, default=0)
+                not every <= set(operand.chain[level].serves) and len(order) - end < max(forks, default=0)
                 for level, end in enumerate(ends)
             ):
                 continue
@@ -319,6 +359,31 @@ def random_chain(seed, count, most_loops=3, *, spread=True) -> Chain:
         operators.append(PlacedNest(nest, 8, homes, _spread(seed, axes, extents), tree))
         inner = outer
     return Chain("random", tuple(operators), tuple(links))
+
+
+def with_cells(chain, seed) -> Chain:
+    """The same chain where one more axis repeats the innermost of the memories that were one for all units.
+
+    Over it operators spread their rows, or what the first two make and read; or one spreads rows and the others do not.
+    """
+    axis, factor, kind = Axis("cell", 4), seed.choice((1, 2, 2)), seed.choice(("rows", "rows", "columns", "apart"))
+    core = next(at for at, one in enumerate(chain.tree.memories) if one.name.startswith("buffer"))
+    memories = tuple(
+        one if at <= core else replace(one, serves=(*one.serves, axis.name))
+        for at, one in enumerate(chain.tree.memories)
+    )
+    tree = replace(chain.tree, axes=(*chain.tree.axes, axis), memories=memories)
+    operators = []
+    for number, placed in enumerate(chain.operators):
+        larger = {"columns": (1, 2)[number] if number < 2 else None}.get(kind, 0)
+        extents = [n * factor if loop == larger else n for loop, n in enumerate(placed.nest.extents)]
+        arrays = [replace(one, shape=one.extents(extents)) for one in placed.nest.operands]
+        loops = tuple(Loop(loop.name, n) for loop, n in zip(placed.nest.loops, extents, strict=True))
+        spreads = factor > 1 and larger is not None and not (kind == "apart" and number > 0)
+        spread = (Unrolled(axis.name, larger, factor),) if spreads else ()
+        nest = replace(placed.nest, loops=loops, reads=tuple(arrays[:-1]), write=arrays[-1])
+        operators.append(replace(placed, nest=nest, tree=tree, unrolled=(*placed.unrolled, *spread)))
+    return replace(chain, operators=tuple(operators))
 
 
 def windows_in_a_row(seed) -> Chain:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from math import ceil, inf, prod
 
-from tests.helpers.fused_brute_force import Truncated, _Counted, _passes, _usage, all_homes, all_orders
+from tests.helpers.fused_brute_force import Truncated, _Counted, _passes, _usage, all_homes, all_orders, axes_of_cells
 from tests.helpers.tree_brute_force import slow_latency, timed_memories, with_engines
 from tilestitch.hardware.tree import Flow
 
@@ -82,7 +82,9 @@ class _Timed:
         chain, homes, counted = self.chain, self.homes, self.counted
         placed = chain.operators[number]
         forks = [some for some in (left, right) if some is not None]
-        every = {axis.name for axis in chain.tree.axes}
+        cells = axes_of_cells(chain, homes)[number]
+        every = {axis.name for axis in chain.tree.axes} - cells
+        spread = tuple(one for one in placed.unrolled if one.axis in cells)
         fork = len(order) - max(forks, default=0)
         lists = []
         for at in range(len(placed.operands)):
@@ -90,11 +92,11 @@ class _Timed:
             is_written = number < len(homes) and at == len(placed.nest.reads)
             home = homes[number - 1] if is_read else homes[number] if is_written else None
             operand = counted.operand(number, at, home)
-            bare = Truncated(replace(placed, unrolled=()), at, self.final_sums).end_at(home)
+            bare = Truncated(replace(placed, unrolled=spread), at, self.final_sums).end_at(home)
             most = len(order) - (left if is_read else right if is_written else 0)
             found = {}
             for ends in itertools.combinations_with_replacement(range(most + 1), len(operand.chain) - 1):
-                if any(set(operand.chain[level].serves) != every and end > fork for level, end in enumerate(ends)):
+                if any(not every <= set(operand.chain[level].serves) and end > fork for level, end in enumerate(ends)):
                     continue
                 energy, rooms, top = counted.at(number, at, home, order, ends, forks, most)
                 if energy == inf:
@@ -135,7 +137,7 @@ class _Timed:
                 continue
             placed = operand.placed
             scaled = tuple(
-                n * extent // steps for n, extent, steps in zip(tile, placed.nest.extents, placed.steps, strict=True)
+                n * extent // steps for n, extent, steps in zip(tile, bare.placed.steps, placed.steps, strict=True)
             )
             ways = bare.occupied(number, ("all", None), scaled)
             waits = number > 0 and bare.chain[number - 1].buffers == 1
@@ -191,7 +193,8 @@ class _Run:
             return Counter()
         order, placed = self.orders[link], chain.operators[link]
         home = next(one for one in chain.tree.memories if one.name == timed.homes[link])
-        tile = list(placed.nest.extents)
+        beside = [one for one in placed.unrolled if one.axis not in home.serves]
+        tile = list(replace(placed, unrolled=tuple(beside)).steps)
         for loop, factor in order[len(order) - self.shared[link] :]:
             tile[loop] //= factor
         elements = prod(tile[terms[0][0]] for terms in placed.nest.write.axes)

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from tests.helpers.fused_windows import convolutions_in_a_row
-from tilestitch.mapping.fused.laid import all_times, laid
+from tilestitch.mapping.fused.chain import axes_outside
+from tilestitch.mapping.fused.laid import Rooms, all_times, laid
 from tilestitch.mapping.fused.outer import Outer
 from tilestitch.mapping.fused.outside import least_togo
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
@@ -17,7 +18,7 @@ from tilestitch.mapping.tree.tables import Sums
 
 def by_tables(placed, outer):
     """The least over all tiles of all loops."""
-    one = laid(placed, outer.sums, outer.parts)
+    one = laid(placed, outer.sums, outer.rooms, outer.parts)
     total = 0
     for cuts, inner, beyond in zip(one.cuts, one.outer, outer.outside, strict=True):
         if inner < len(cuts):
@@ -32,12 +33,14 @@ def drawn(seed):
     bare = replace(seed.choice(operators), unrolled=(), slides=(), final_bits=seed.choice((8, 8, 16, 96)))
     times, sums = seed.choice((1, 2, 3)), seed.choice(list(Sums))
     parts = frozenset(loop for loop in (0, 3) if seed.random() < 0.5)
-    one = laid(bare, sums, parts)
+    shared = [memory for memory in bare.tree.memories[:-1] if not axes_outside(bare.tree, [memory])]
+    rooms = Rooms(tuple(memory.name for memory in shared), tuple(memory.size_bits for memory in shared))
+    one = laid(bare, sums, rooms, parts)
     outside = tuple(
         np.array([seed.choice((NEVER, 10**6, 10**8, 10**10)) for _ in cuts[inner:]], np.int64)
         for cuts, inner in zip(one.cuts, one.outer, strict=True)
     )
-    return bare, Outer(sums, times, parts, outside)
+    return bare, Outer(sums, rooms, times, parts, outside)
 
 
 def test_the_least_is_that_of_all_tiles_whatever_is_spread():

@@ -136,7 +136,7 @@ def test_some_choices_are_choices_and_the_same_every_time(monkeypatch):
         assert found[found.steps[:, 0] > 0].more_than == 6
         assert (found.over.reshape(len(found), -1) == 1).all(axis=1).any()
         with monkeypatch.context() as patched:  # of those that cost the same another one may be taken
-            patched.setattr(choices, "_alike", lambda bare: [[at] for at in range(len(bare.tree.axes))])
+            patched.setattr(choices, "alike_axes", lambda bare: [[at] for at in range(len(bare.tree.axes))])
             patched.setattr(choices, "_exchanges", lambda nest: [])
             patched.setattr(choices, "_are_twins", lambda *_: False)
             assert keys(found) <= keys(choices_of(bare, space))

@@ -147,7 +147,7 @@ class Block:
 
 
 def block_of(group: Group, first: int, last: int, clock: Clock | None = None) -> Block:
-    """A block with the cuts of its operators in memories that all units share, and without labels."""
+    """A block with the cuts of its operators in memories that all units of a cell share, and without labels."""
     threads = group.chain.threads(first, last)
     lattice = lattice_of(group.extents(first, last))
     operands = group.operands(first, last)
@@ -183,7 +183,8 @@ def block_of(group: Group, first: int, last: int, clock: Clock | None = None) ->
         left = prod(lattice.steps) // lattice.tiles().prod(axis=1)
         timed = [list(at_tiles[number].timed(group, number, operand)) for number, operand in operands]
         is_all = (first, last) == (0, group.last)
-        timing, _ = timing_of(timed, Loads({}, {}, {}), left, shape, clock.kept, is_block=True, is_all=is_all)
+        beside = group.least_busy(clock.kept, [one for one in range(group.last + 1) if not first <= one <= last])
+        timing, _ = timing_of(timed, Loads({}, {}, {}), left, shape, clock.kept, beside, is_block=True, is_all=is_all)
         if group.chain.keeps:  # the loop over rows lies between a joint and all cuts outside
             timing = timing._replace(waits=False)
         made = made if clock.counts_energy else without_energy(made)
@@ -212,7 +213,7 @@ def outside_of(group: Group, block: Block, number: int, base: tuple[int, ...], t
         for port, found in enumerate(cycles):
             assert block.timing is not None
             found.append(block.timing.least[port, rows, 0][:, here].min(axis=1) if is_there else never)
-    least = Outer(group.sums, times, group.parts(number, base), fj).least_fj(one.tables.placed)
+    least = Outer(group.sums, group.rooms, times, group.parts(number, base), fj).least_fj(one.tables.placed)
     return Outside(tuple(fj), tuple(map(tuple, cycles)), least)
 
 

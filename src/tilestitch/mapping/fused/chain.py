@@ -6,12 +6,17 @@ the next that indexes the same axis of what it reads, and so on. Only threads ca
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+from typing import TypeAlias
 
 from tilestitch.hardware.tree import MachineTree, TreeMemory
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
-from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 
 MOST_OPERATORS = 4  # of a group that is searched as a whole
+
+Threads: TypeAlias = Sequence[tuple[int, ...]]  # of each the loops of all operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,26 @@ class Crossing:
 
 
 @dataclass(frozen=True, slots=True)
+class Cells:
+    """Parts of a machine in each of which a memory of its own holds its part of an intermediate.
+
+    `axes` repeat them. `spread` is what all operators of a chain run in them beside one another: along which axis, the
+    loop of each operator, and a factor that divides it.
+    """
+
+    axes: tuple[str, ...] = ()
+    spread: tuple[tuple[str, tuple[int, ...], int], ...] = ()
+
+    def unrolled(self, number: int) -> tuple[Unrolled, ...]:
+        """What an operator spreads over them."""
+        return tuple(Unrolled(axis, thread[number], Fraction(factor)) for axis, thread, factor in self.spread)
+
+    def with_one_of(self, memory: TreeMemory) -> int:
+        """How many parts work with a memory of their own."""
+        return prod(factor for axis, _, factor in self.spread if axis not in memory.serves)
+
+
+@dataclass(frozen=True, slots=True)
 class Chain:
     """Operators on one tree, with what each reads from the one before; what they spread is fixed, or nothing yet."""
 
@@ -71,6 +96,7 @@ class Chain:
     links: tuple[Link, ...]
     overlaps: frozenset[int] = frozenset()  # axes of intermediates along which windows that overlap may be shared
     keeps: bool = False  # whether what the next window needs as well is kept at home, or else made again
+    cells: Cells = Cells()
 
     @property
     def tree(self) -> MachineTree:
@@ -174,22 +200,20 @@ def _cropped(array: LoopOperand, tile: Sequence[int], extents: Sequence[int]) ->
     return replace(array, shape=tuple(shape))
 
 
-def is_shared_by_all(tree: MachineTree, memory: TreeMemory) -> bool:
-    """Whether there is one such memory for all units."""
-    return all(axis.name in memory.serves for axis in tree.axes)
+def axes_outside(tree: MachineTree, memories: Sequence[TreeMemory]) -> tuple[str, ...]:
+    """The axes that repeat some of these memories."""
+    return tuple(axis.name for axis in tree.axes if any(axis.name not in one.serves for one in memories))
 
 
 def homes_of(chain: Chain, link: int) -> tuple[TreeMemory, ...]:
-    """Where an intermediate may stay, from the innermost: memories for all units that hold it written and read.
+    """Where an intermediate may stay, from the innermost: memories that hold it written and read.
 
     Not the outermost: there it goes anyway if it does not stay.
     """
     writer, reader = chain.operators[link], chain.operators[link + 1]
     written = writer.chain(len(writer.nest.reads))
     read = reader.chain(chain.links[link].read)
-    return tuple(
-        one for one in written[:-1] if one in read[:-1] and is_shared_by_all(chain.tree, one) and one.bank_bits == 0
-    )
+    return tuple(one for one in written[:-1] if one in read[:-1] and one.bank_bits == 0)
 
 
 def at_home(placed: PlacedNest, operand: int, home: TreeMemory) -> PlacedNest:

@@ -1,7 +1,7 @@
 """The loops and cuts of what a search of a group found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilestitch.mapping.fused.group import Alone, Joined, tile_inside
 from tilestitch.mapping.fused.mapping import FusedMapping
@@ -80,7 +80,7 @@ def _tile_of_block(group: Group, block: Joined, outer: Joined) -> tuple[int, ...
 
 
 def _whole(group: Group, found: Joined) -> tuple[int, ...]:
-    extents = group.bare[found.last].nest.extents
+    extents = group.whole[found.last]
     return tuple(extents[thread[-1]] for thread in found.threads)
 
 
@@ -116,11 +116,11 @@ def _extend(draft: _Draft, tile: Sequence[int]) -> None:
 def _grow_own(group: Group, outer: Joined, draft: _Draft, number: int) -> None:
     """The loops of an operator from its last cut to where it is joined."""
     placed = draft.placed
-    target = list(placed.steps)
+    target, whole = list(placed.steps), replace(placed, unrolled=group.chain.cells.unrolled(number)).steps
     place = group.visit(number, outer.first, outer.threads, outer.joint)
     assert place is not None
     inside = place.tile
     for thread in outer.threads:
         loop = thread[number - outer.first]
-        target[loop] = placed.steps[loop] // (placed.nest.extents[loop] // inside[loop])
+        target[loop] = placed.steps[loop] // (whole[loop] // inside[loop])
     _extend(draft, target)

@@ -5,19 +5,21 @@ block before it has run up to there, one after another, and what lies in a memor
 at a time. From the join on cuts of all operators are placed on one chain of tiles.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
 from tilestitch.mapping.fused.blocks import Block, Came, Rows, block_of, outside_of
+from tilestitch.mapping.fused.cells import space_in_cells
 from tilestitch.mapping.fused.fold import Fold
 from tilestitch.mapping.fused.inner import InnerSearch, Joint, Step
 from tilestitch.mapping.fused.outside import Outside
-from tilestitch.mapping.fused.shapes import Group, Place
+from tilestitch.mapping.fused.shapes import Group, Kind, Place
 from tilestitch.mapping.fused.sweep import radix, sweep
 from tilestitch.mapping.fused.timed_inner import Clock, TimedInner, paces_of
 from tilestitch.mapping.fused.timed_sweep import Aim, timed_sweep
@@ -26,6 +28,8 @@ from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.lattice import lattice_of
 from tilestitch.mapping.tree.placed import PlacedNest
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,10 @@ class GroupSearch:
     most: int
     clock: Clock | None = None  # for latency; and then what is looked for
     aim: Aim | None = None
+    few: int | None = None  # choices of each operator that are looked at, where not all are
     labels: int = 0
-    _inner: dict[tuple[int, tuple[int, ...], int], InnerSearch] = field(default_factory=dict)
-    _timed: dict[tuple[int, tuple[int, ...], int], TimedInner] = field(default_factory=dict)
+    _inner: dict[Kind, InnerSearch] = field(default_factory=dict)
+    _timed: dict[Kind, TimedInner] = field(default_factory=dict)
     _blocks: dict[tuple[int, int], Block] = field(default_factory=dict)
     _cycles: list[int] = field(default_factory=list)
     _whole: Block | None = None
@@ -114,24 +119,28 @@ class GroupSearch:
         key = (number, base, times)
         if key not in self._timed:
             assert self.clock is not None
-            self._timed[key] = TimedInner(self._search(*key), self.clock)
+            others = [one for one in range(self.group.last + 1) if one != number]
+            beside = self.group.least_busy(self.clock.kept, others)
+            stops, prepared = self.group.least_stops(number), self.group.prepared.setdefault(key, {})
+            self._timed[key] = TimedInner(self._search(*key), self.clock, beside, stops, prepared)
         return self._timed[key]
 
     def _search(self, number: int, base: tuple[int, ...], times: int) -> InnerSearch:
-        key = (number, base, times)
-        if key not in self._inner:
-            group = self.group
-            self._inner[key] = InnerSearch(
+        key, group = (number, base, times), self.group
+        known = group.inner if times == 1 else self._inner  # what lies outside of windows is known by the clock
+        if key not in known:
+            known[key] = InnerSearch(
                 group.base(number, base),
                 group.joints(number),
+                replace(group.base(number, base), unrolled=group.chain.cells.unrolled(number)).steps,
                 group.rooms,
                 group.sums,
-                self.spaces[number],
+                space_in_cells(self.spaces[number], group.bare[number].nest, group.chain.cells, number),
                 times,
                 group.parts(number, base),
                 self._outside(number, base, times) if times > 1 else None,
             )
-        return self._inner[key]
+        return known[key]
 
     def _outside(self, number: int, base: tuple[int, ...], times: int) -> Outside:
         """What an operator that makes so many windows costs at least outside of the loops over them."""
@@ -146,28 +155,35 @@ class GroupSearch:
         """
         if self.least_fj() > budget:
             return None
-        found = self._all_joined(budget)
+        found = self._within_effort(lambda: self._all_joined(budget))
         if found is None:
             return None
         block, rows = found
         at = int(np.argmin(rows.spent))
         return int(rows.spent[at]) + self.group.fixed_fj, self._joined(block, int(rows.label[at]), budget)
 
-    def points(self, aim: Aim) -> list[tuple[int, int, Joined]]:
+    def _within_effort(self, search: Callable[[], _Found]) -> _Found:
+        """What a search finds; one that has too many labels had as many as are allowed."""
+        try:
+            return search()
+        except TooLarge:
+            self.labels += self.most
+            raise
+
+    def points(self, aim: Aim, few: int | None = None) -> list[tuple[int, int, Joined]]:
         """Energies (0 if they do not count) and latencies within an aim, that none other beats, and how each is made.
 
-        Raises `TooLarge` where there are more labels than allowed.
+        If asked for a few choices of each operator, they are of these alone. Raises `TooLarge` where there are more
+        labels than allowed.
         """
         assert self.clock is not None
-        self.aim = aim
+        self.aim, self.few = aim, few
         self._cycles = [int(self._bounds_of(number)[1]) for number in range(self.group.last + 1)]
-        if not self._tighten():
-            return []
-        found = self._all_joined(0)
+        found = self._within_effort(lambda: self._all_joined(0) if self._tighten() else None)
         if found is None:
             return []
         block, rows = found
-        spent = rows.spent + (self.group.fixed_fj if self._counts_energy else 0)
+        spent = rows.spent + (self.group.fixed_fj if self.counts_energy else 0)
         points: list[tuple[int, int, Joined]] = []
         least = labels.NEVER
         for at in np.lexsort((rows.label, rows.cycles[:, 0], spent)).tolist():
@@ -180,10 +196,14 @@ class GroupSearch:
         """Below which energy and which latency the group does not come; without a search."""
         pairs = [self._bounds_of(number) for number in range(self.group.last + 1)]
         energy = sum(one for one, _ in pairs) + self.group.fixed_fj
-        return min(energy, labels.NEVER), min(sum(one for _, one in pairs) + self.group.fixed_cycles, labels.NEVER)
+        cycles = sum(one for _, one in pairs) + self.group.fixed_cycles
+        if self.clock is not None:
+            busy = self.group.least_busy(self.clock.kept, range(self.group.last + 1))
+            cycles = max(cycles, int(busy.max(initial=0)))
+        return min(energy, labels.NEVER), min(cycles, labels.NEVER)
 
     @property
-    def _counts_energy(self) -> bool:
+    def counts_energy(self) -> bool:
         return self.clock is not None and self.clock.counts_energy
 
     def _tighten(self) -> bool:
@@ -192,11 +212,11 @@ class GroupSearch:
             return True
         for number, placed in enumerate(self.group.bare):
             timed = self._timed_of(number, placed.nest.extents, 1)
-            _, count = timed.ways(self._aim_of(number, number), self.most)
+            _, count = timed.ways(self._aim_of(number, number), self.most, self.few)
             self.labels += count
             if timed.least_cycles >= labels.NEVER:
                 return False
-            self._cycles[number] = timed.least_cycles
+            self._cycles[number] = max(self._cycles[number], timed.least_cycles)
         return True
 
     def _bounds_of(self, number: int) -> tuple[int, int]:
@@ -211,7 +231,7 @@ class GroupSearch:
         assert aim is not None
         others = [number for number in range(self.group.last + 1) if not first <= number <= last]
         links = [link for link in range(self.group.last) if not first <= link < last]
-        fj = sum(self._bounds_of(number)[0] for number in others) + self.group.fixed_fj if self._counts_energy else 0
+        fj = sum(self._bounds_of(number)[0] for number in others) + self.group.fixed_fj if self.counts_energy else 0
         cycles = sum(self._cycles[number] for number in others) + sum(self.group.pass_cycles[link] for link in links)
         return aim._replace(other_fj=aim.other_fj + fj, other_cycles=aim.other_cycles + cycles)
 
@@ -307,9 +327,11 @@ class GroupSearch:
         if self.clock is not None:
             timed = self._timed_of(number, place.base, place.times)
             known = timed.known_ways()[1] if not self.group.has_halo else None
-            ways, count = (known, 0) if known is not None else timed.ways(self._aim_of(number, number), self.most)
+            ways, count = (
+                (known, 0) if known is not None else timed.ways(self._aim_of(number, number), self.most, self.few)
+            )
             self.labels += count
-            return _rows_of(ways, lattice_of(place.base).point(place.tile))
+            return _rows_of(ways, self.group.laid(number, place.base).lattice.point(place.tile))
         each = self.each_fj()
         own = budget - self.group.fixed_fj - sum(each) + each[number]
         search = self._search(number, place.base, place.times)
@@ -317,7 +339,7 @@ class GroupSearch:
             return None
         ways, count = search.ways(own, self.most)
         self.labels += count
-        return _rows_of(ways, lattice_of(place.base).point(place.tile))
+        return _rows_of(ways, self.group.laid(number, place.base).lattice.point(place.tile))
 
     def _joined(self, block: Block, label: int, budget: int) -> Joined:
         """How a label of a block came about."""

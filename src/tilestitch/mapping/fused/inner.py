@@ -51,13 +51,15 @@ class Joint:
 class InnerSearch:
     """One operator of a group, run `times` times, with every choice of what it spreads; best choices are known first.
 
-    `rows` are the loops of which a tile may be joined: sets of loops that need not be whole. Where the operator runs
+    `rows` are the loops of which a tile may be joined: sets of loops that need not be whole; `whole` are the iterations
+    of a whole tile, in each of the cells over which the operators of the group are spread. Where the operator runs
     window by window, `outside` says what its cuts cost at least outside of the loops over windows. Its bounds then are
     of what lies inside of memories that all units share, and of the least of the rest.
     """
 
     bare: PlacedNest
     rows: tuple[frozenset[int], ...]
+    whole: tuple[int, ...]
     rooms: Rooms
     sums: Sums
     space: SpatialSpace | None
@@ -105,6 +107,12 @@ class InnerSearch:
         self._prepare()
         return self._bounds
 
+    @property
+    def choices(self) -> Choices | None:
+        """All choices of what is spread; none where that is fixed."""
+        self._prepare()
+        return self._choices
+
     def steps(self) -> NDArray[np.int64]:
         """Of every choice how many steps the units take."""
         self._prepare()
@@ -126,7 +134,7 @@ class InnerSearch:
         if self.outside is None:
             return placed
         for operand in operands_on_tree(self.bare):
-            inner = first_shared(operand)
+            inner = first_shared(operand, self.rooms)
             if inner < len(operand.memories) - 1:
                 placed = at_home(placed, operand.number, operand.memories[inner])
         return placed
@@ -160,7 +168,7 @@ class InnerSearch:
             return np.zeros(len(steps), np.int64)
         different, first, back = np.unique(steps, axis=0, return_index=True, return_inverse=True)
         is_even = (np.array(self.bare.nest.extents, np.int64) % different == 0).all(axis=1)
-        outer = Outer(self.sums, self.times, self.parts, self.outside.fj)
+        outer = Outer(self.sums, self.rooms, self.times, self.parts, self.outside.fj)
         least = np.full(len(different), self.outside.least_fj)
         if self._choices is not None:
             least[~is_even] = outer.least_of_each(self.bare, self._choices[first[~is_even]])
@@ -223,7 +231,7 @@ class InnerSearch:
 
     def _swept(self, choice: int, budget: int, most: int) -> tuple[Ways, int]:
         placed = self.placement(choice)
-        one = laid(placed, self.sums, self.parts)
+        one = laid(placed, self.sums, self.rooms, self.parts)
         field_, count, swept = swept_choice(one, self.rooms, self.times, budget, most, self.outside)
         rows, points, placed_cuts = self.rows_at_joints(placed, one, field_, swept, count)
         fixed = one.fixed_fj * self.times
@@ -253,9 +261,9 @@ class InnerSearch:
         return rows, at[rows], placed_cuts[keep] - outer
 
     def joints(self, placed: PlacedNest, lattice: Lattice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The tiles at which the operator may be joined: points of its lattice of steps, and of that of its extents."""
+        """The tiles at which the operator may be joined: points of its lattice of steps, and of that of whole tiles."""
         tiles, steps = lattice.tiles(), np.array(placed.steps, np.int64)
-        extents = np.array(placed.nest.extents, np.int64)
+        extents = np.array(self.whole, np.int64)
         even = np.array([self._is_even(placed, loop) for loop in range(len(steps))], np.bool_)
         whole = tiles == steps
         legal = np.zeros(len(tiles), np.bool_)
@@ -264,7 +272,7 @@ class InnerSearch:
             legal |= (whole | free).all(axis=1)
         points = np.flatnonzero(legal)
         inside = np.where(whole[points], extents, tiles[points] * (extents // steps))
-        return points, lattice_of(tuple(extents.tolist())).points_of(inside)
+        return points, lattice_of(self.whole).points_of(inside)
 
     def _is_even(self, placed: PlacedNest, loop: int) -> bool:
         """Whether tiles of a loop are alike: what is spread of it divides."""
@@ -275,7 +283,7 @@ class InnerSearch:
     def path(self, row: Joint, budget: int) -> tuple[PlacedNest, list[Step]]:
         """The cuts on the way to a joint, in the order in which they were placed."""
         placed = self.placement(row.choice)
-        one = laid(placed, self.sums, self.parts)
+        one = laid(placed, self.sums, self.rooms, self.parts)
         field_, _, swept = swept_choice(one, self.rooms, self.times, budget, 2**62, self.outside)
         return placed, steps_to(one, field_, swept, row.label)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.mapping.fused.chain import is_shared_by_all
 from tilestitch.mapping.fused.outside import Outside, least_togo
 from tilestitch.mapping.fused.sweep import Field, order_of_states
 from tilestitch.mapping.tree import labels
@@ -18,7 +17,7 @@ from tilestitch.mapping.tree.tables import FEMTO, Cut, Sums, Tables, tables_of
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """The memories that all units share, by name, in which rooms of several operators add up."""
+    """The memories that all units of a cell share, by name, in which rooms of several operators add up."""
 
     names: tuple[str, ...]
     limit_bits: tuple[float, ...]
@@ -26,12 +25,12 @@ class Rooms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Laid:
-    """The cuts of an operator that cost something, and where those begin that all units share."""
+    """The cuts of an operator that cost something, and where those begin that all units of a cell share."""
 
     tables: Tables
     operands: tuple[int, ...]  # those that move anything
     cuts: tuple[tuple[Cut, ...], ...]  # of each of them, without the outermost, which costs nothing
-    outer: tuple[int, ...]  # of each, how many cuts come before those in memories that all units share
+    outer: tuple[int, ...]  # of each, how many cuts come before those in memories that all units of a cell share
 
     @property
     def lattice(self) -> Lattice:
@@ -47,7 +46,7 @@ class Laid:
         return self.tables.cuts[operand][-1]
 
 
-def laid(placed: PlacedNest, sums: Sums, parts: frozenset[int] = frozenset()) -> Laid:
+def laid(placed: PlacedNest, sums: Sums, rooms: Rooms, parts: frozenset[int] = frozenset()) -> Laid:
     """The cuts of a nest whose spread is fixed, and which is one part of several along some loops.
 
     Then all of an operand that they move is not all that there is, and a second buffer has the next part.
@@ -60,7 +59,7 @@ def laid(placed: PlacedNest, sums: Sums, parts: frozenset[int] = frozenset()) ->
         )
     operands = tuple(number for number, array in enumerate(placed.operands) if array.element_bits)
     cuts = tuple(tables.cuts[number][:-1] for number in operands)
-    return Laid(tables, operands, cuts, tuple(_first_shared(placed, one) for one in cuts))
+    return Laid(tables, operands, cuts, tuple(_first_shared(placed, rooms, one) for one in cuts))
 
 
 def doubled(cut: Cut, placed: PlacedNest, tiles: Tiles, parts: frozenset[int]) -> Cut:
@@ -75,12 +74,12 @@ def doubled(cut: Cut, placed: PlacedNest, tiles: Tiles, parts: frozenset[int]) -
     return replace(cut, room_bits=room, cost_fj=np.where(room <= memory.size_bits, cut.cost_fj, labels.NEVER))
 
 
-def _first_shared(placed: PlacedNest, cuts: Sequence[Cut]) -> int:
-    """How many cuts come before the memories that all units share, from where on there is no other."""
+def _first_shared(placed: PlacedNest, rooms: Rooms, cuts: Sequence[Cut]) -> int:
+    """How many cuts come before the memories in which rooms add up, from where on there is no other."""
     count = len(cuts)
     while count > 0:
         memory = cuts[count - 1].memory
-        if memory is None or not is_shared_by_all(placed.tree, placed.tree.memories[memory]):
+        if memory is None or placed.tree.memories[memory].name not in rooms.names:
             break
         count -= 1
     return count

@@ -74,7 +74,7 @@ def pass_cycles(chain: Chain, link: int, memory: TreeMemory, elements: int) -> C
 
 def pass_latency(chain: Chain, link: int, memory: TreeMemory) -> int:
     """Cycles between two operators that run one after the other, for all of their intermediate."""
-    elements = prod(chain.operators[link].nest.write.shape)
+    elements = prod(chain.operators[link].nest.write.shape) // chain.cells.with_one_of(memory)
     return max(pass_cycles(chain, link, memory, elements).values(), default=0)
 
 
@@ -141,12 +141,13 @@ def _crossings(fused: FusedMapping, number: int) -> Sequence[tuple[int, tuple[Cy
         extents, _ = fused.inside(number, max(at, own))
         placed = placed_operator(fused, number, extents)
         tile = steps_inside(fused, number, at, placed)
-        if at > own:  # with what others do in between, nothing of it depends on what is spread
+        if at > own:  # with what others do in between, nothing of it depends on what is spread inside a cell
+            cell = replace(placed, unrolled=fused.chain.cells.unrolled(number))
             tile = tuple(
-                extent if some == steps else some * (extent // steps)
-                for some, extent, steps in zip(tile, placed.nest.extents, placed.steps, strict=True)
+                every if some == steps else some * (every // steps)
+                for some, every, steps in zip(tile, cell.steps, placed.steps, strict=True)
             )
-            placed = replace(placed, unrolled=())
+            placed = cell
         loads = loads_on(
             fused.chain.tree, operands_on_tree(placed)[operand], crossing, np.array([tile], np.int64)
         )  # fmt: skip

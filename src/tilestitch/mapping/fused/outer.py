@@ -12,8 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.mapping.fused.chain import is_shared_by_all
-from tilestitch.mapping.fused.laid import all_times, doubled
+from tilestitch.mapping.fused.laid import Rooms, all_times, doubled
 from tilestitch.mapping.fused.outside import least_togo
 from tilestitch.mapping.tree.choices import Choices
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
@@ -31,6 +30,7 @@ class Outer:
     """
 
     sums: Sums
+    rooms: Rooms
     times: int
     parts: frozenset[int]
     outside: Sequence[NDArray[np.int64]]
@@ -60,7 +60,7 @@ class Outer:
         """The operands that have such cuts, and their part of `outside`."""
         moving = [one for one in operands_on_tree(placed) if one.array.element_bits]
         both = zip(moving, self.outside, strict=True)
-        return [(one, beyond) for one, beyond in both if first_shared(one) < len(one.memories) - 1]
+        return [(one, beyond) for one, beyond in both if first_shared(one, self.rooms) < len(one.memories) - 1]
 
     def _least_of(self, operand: OperandOnTree, beyond: NDArray[np.int64]) -> int:
         placed, loops = operand.placed, _loops_that_count(operand)
@@ -68,16 +68,16 @@ class Outer:
         whole = [loop for loop in range(len(placed.steps)) if loop not in loops]
         tiles = lattice.tiles()
         tiles[:, whole] = np.array(placed.steps, np.int64)[whole]
-        levels = range(first_shared(operand), len(operand.memories) - 1)
+        levels = range(first_shared(operand, self.rooms), len(operand.memories) - 1)
         cuts = [doubled(cut, placed, tiles, self.parts) for cut in cuts_of(operand, tiles, self.sums, levels)]
         costs = [all_times(cut.cost_fj, self.times) for cut in cuts]
         return int(least_togo(cuts, costs, lattice.shape, beyond)[0].min())
 
 
-def first_shared(operand: OperandOnTree) -> int:
-    """Which memory of an operand is the first from where on all units share them, the outermost at the latest."""
+def first_shared(operand: OperandOnTree, rooms: Rooms) -> int:
+    """Which memory of an operand is the first from where on rooms add up in all; the outermost at the latest."""
     inner = len(operand.memories) - 1
-    while inner > 0 and is_shared_by_all(operand.placed.tree, operand.memories[inner - 1]):
+    while inner > 0 and operand.memories[inner - 1].name in rooms.names:
         inner -= 1
     return inner
 

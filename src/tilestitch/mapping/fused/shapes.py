@@ -1,24 +1,28 @@
 """A group of operators with the homes of its intermediates: the tile of each operator for a tile of the group."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.hardware.tree import Flow, TreeMemory
-from tilestitch.mapping.fused.chain import Chain, at_home, is_shared_by_all, windowed
+from tilestitch.mapping.fused.chain import Chain, Threads, at_home, axes_outside, windowed
+from tilestitch.mapping.fused.inner import InnerSearch
 from tilestitch.mapping.fused.laid import Laid, Rooms, laid
 from tilestitch.mapping.fused.latency import pass_cycles, pass_latency
+from tilestitch.mapping.fused.timed_inner import Prepared
 from tilestitch.mapping.fused.timing import TimedCut, own_loads, ports_outside
 from tilestitch.mapping.tree.crossings import PortNumber, operands_on_tree
-from tilestitch.mapping.tree.lattice import lattice_of
+from tilestitch.mapping.tree.loads import added
 from tilestitch.mapping.tree.pace import Cycles
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 
-Threads = Sequence[tuple[int, ...]]
+Kind: TypeAlias = tuple[int, tuple[int, ...], int]  # an operator, the nest of which it makes one at a time, how often
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +39,19 @@ class Place:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """Operators that run together with every intermediate in a memory that all units share."""
+    """Operators that run together with every intermediate in a memory that all units share, or all of a cell."""
 
     chain: Chain
     homes: tuple[TreeMemory, ...]
     sums: Sums
     bare: tuple[PlacedNest, ...] = field(init=False)  # each operator with its intermediates ending in their homes
+    whole: tuple[tuple[int, ...], ...] = field(init=False)  # the iterations of each in a cell
     rooms: Rooms = field(init=False)
     _laid: dict[tuple[int, tuple[int, ...]], Laid] = field(default_factory=dict)
     _loads: dict[tuple[int, tuple[int, ...]], list[list[TimedCut]]] = field(default_factory=dict)
+    inner: dict[Kind, InnerSearch] = field(default_factory=dict)  # of operators that run once, for every objective
+    prepared: dict[Kind, dict[int, Prepared]] = field(default_factory=dict)
+    _passed: dict[int, tuple[Cycles, Cycles]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         chain, names = self.chain, {memory.name for memory in self.homes}
@@ -56,10 +64,11 @@ class Group:
         shared = [
             memory
             for memory in chain.tree.memories
-            if is_shared_by_all(chain.tree, memory) and (memory in inner or memory.name in names)
+            if self._is_shared(memory) and (memory in inner or memory.name in names)
         ]
         self.rooms = Rooms(tuple(memory.name for memory in shared), tuple(map(self._limit_bits, shared)))
         self.bare = tuple(self._bare(number) for number in range(len(chain.operators)))
+        self.whole = tuple(self._in_cells(number, one).steps for number, one in enumerate(self.bare))
 
     @property
     def last(self) -> int:
@@ -100,17 +109,21 @@ class Group:
             placed = at_home(placed, len(placed.nest.reads), self.homes[number])
         return placed
 
+    def _in_cells(self, number: int, placed: PlacedNest) -> PlacedNest:
+        """An operator with nothing spread but what all are spread alike."""
+        return replace(placed, unrolled=self.chain.cells.unrolled(number))
+
     def base(self, number: int, extents: tuple[int, ...]) -> PlacedNest:
         """An operator with so many iterations."""
         bare = self.bare[number]
         return bare if extents == bare.nest.extents else replace(bare, nest=windowed(bare.nest, extents))
 
     def laid(self, number: int, extents: tuple[int, ...]) -> Laid:
-        """The cuts of an operator in memories that all units share, with nothing spread."""
+        """The cuts of an operator in memories that all units of a cell share, with nothing spread inside a cell."""
         key = (number, extents)
         if key not in self._laid:
-            placed = replace(self.base(number, extents), unrolled=())
-            self._laid[key] = laid(placed, self.sums, self.parts(number, extents))
+            placed = self._in_cells(number, self.base(number, extents))
+            self._laid[key] = laid(placed, self.sums, self.rooms, self.parts(number, extents))
         return self._laid[key]
 
     def loads(self, number: int, extents: tuple[int, ...]) -> list[list[TimedCut]]:
@@ -124,6 +137,46 @@ class Group:
         """The ports that crossings use which may lie outside of shared loops."""
         found = (ports_outside(self.loads(number, one.nest.extents)) for number, one in enumerate(self.bare))
         return tuple(sorted(set().union(*found)))
+
+    def least_busy(self, ports: Sequence[PortNumber], numbers: Sequence[int]) -> NDArray[np.int64]:
+        """For how long some operators keep ports busy at least, of those that crossings outside of visits use."""
+        each = [self._passing(number)[0] for number in numbers]
+        return np.array([sum(one.get(port, 0) for one in each) for port in ports], np.int64)
+
+    def least_stops(self, number: int) -> int:
+        """For how long the units stop at least while an operator runs, beside its steps of a cycle each."""
+        return max(self._passing(number)[1].values(), default=0)
+
+    def _passing(self, number: int) -> tuple[Cycles, Cycles]:
+        """For how long each port is busy at least, as all that an operator moves passes each of its memories once.
+
+        And the part of it for which the units surely stop. Counted are ports of memories that all units of a cell
+        share: whatever is spread inside, they move every element. Nothing is said of windows.
+        """
+        if number not in self._passed:
+            busy: Counter[PortNumber] = Counter()
+            stops: Counter[PortNumber] = Counter()
+            extents = self.bare[number].nest.extents
+            one = self.laid(number, extents)
+            on_tree = operands_on_tree(one.tables.placed)
+            every = zip(one.operands, one.cuts, self.loads(number, extents), strict=True)
+            for operand, cuts, timed in () if self.has_halo else every:
+                for cut, its in zip(cuts, timed, strict=True):
+                    whole = {port: int(cycles[-1]) for port, cycles in added(its.loads.both).items()}
+                    around = {port: cycles for port, cycles in whole.items() if self._is_around(port)}
+                    busy.update(around)
+                    if cut.crossing is not None and on_tree[operand].surely_stops(cut.crossing):
+                        stops.update(around)
+            self._passed[number] = busy, stops
+        return self._passed[number]
+
+    def _is_around(self, port: PortNumber) -> bool:
+        """Whether a port is one of a memory that all units of a cell share."""
+        memories = self.chain.tree.memories
+        return 0 <= port[0] < len(memories) and self._is_shared(memories[port[0]])
+
+    def _is_shared(self, memory: TreeMemory) -> bool:
+        return set(axes_outside(self.chain.tree, [memory])) <= {*self.chain.cells.axes}
 
     def between(self, link: int, place: "Place") -> Cycles:
         """Cycles of ports for what is done to an intermediate where its two operators are joined."""
@@ -148,8 +201,8 @@ class Group:
         return tuple(found)
 
     def extents(self, first: int, last: int) -> tuple[int, ...]:
-        """How many iterations the threads of a block have in its last operator."""
-        own = self.bare[last].nest.extents
+        """How many iterations the threads of a block have in its last operator, in a cell."""
+        own = self.whole[last]
         return tuple(own[thread[-1]] for thread in self.chain.threads(first, last))
 
     def is_internal(self, number: int, operand: int, first: int, last: int) -> bool:
@@ -169,14 +222,13 @@ class Group:
 
     def place(self, number: int, first: int, threads: Threads, tile: Sequence[int]) -> Place:
         """An operator at a tile of the threads of a block that begins with the operator `first`."""
-        own = self.bare[number].nest.extents
-        inside, base, times = list(own), list(own), 1
+        inside, base, times = list(self.whole[number]), list(self.bare[number].nest.extents), 1
         for thread, some in zip(threads, tile, strict=True):
             loop = thread[number - first]
             inside[loop] = self._needed(number, first, thread, some)
             if self._overlaps(number, first, thread):
                 base[loop] = inside[loop]
-                times *= self.bare[self.last].nest.extents[thread[-1]] // some
+                times *= self.whole[self.last][thread[-1]] // some
         return Place(tuple(base), times, tuple(inside))
 
     def visit(self, number: int, first: int, threads: Threads, tile: Sequence[int]) -> Place | None:
@@ -186,10 +238,10 @@ class Group:
             return found
         inside, base, times = list(found.tile), list(found.base), 1
         for thread, some in zip(threads, tile, strict=True):
-            loop, end = thread[number - first], self.bare[self.last].nest.extents[thread[-1]]
+            loop, end = thread[number - first], self.whole[self.last][thread[-1]]
             if self._overlaps(number, first, thread) and some < end:
                 chunks = self.chain.chunks(number, thread[number - first :], some)
-                if chunks.size > self.bare[number].nest.extents[loop]:
+                if chunks.size > self.whole[number][loop]:
                     return None
                 inside[loop] = base[loop] = chunks.size
                 times *= chunks.visits
@@ -199,7 +251,7 @@ class Group:
         """The tile from which on cuts may lie: where rows are kept all of them, as the loop over rows comes first."""
         if not self.chain.keeps:
             return tuple(tile)
-        own = self.bare[self.last].nest.extents
+        own = self.whole[self.last]
         return tuple(
             own[thread[-1]] if self._overlaps(0, 0, thread) else some
             for thread, some in zip(threads, tile, strict=True)
@@ -210,7 +262,7 @@ class Group:
         count, more = 0, 1.0
         for thread, some in zip(threads, tile, strict=True):
             crossing = next((one for one in self.chain.crossings(link) if one.writes == thread[link]), None)
-            is_whole = some == self.bare[self.last].nest.extents[thread[-1]]
+            is_whole = some == self.whole[self.last][thread[-1]]
             if not self.chain.keeps or is_whole or crossing is None or crossing.halo is None:
                 continue
             made = self.chain.chunks(link, thread[link:], some)
@@ -227,7 +279,7 @@ class Group:
             loop = thread[link - first]
             crossing = next(one for one in self.chain.crossings(link) if one.writes == loop)
             if crossing.halo is not None:
-                tile = min(self.bare[link].nest.extents[loop], crossing.halo.window(tile))
+                tile = min(self.whole[link][loop], crossing.halo.window(tile))
         return tile
 
     def _overlaps(self, number: int, first: int, thread: tuple[int, ...]) -> bool:
@@ -243,7 +295,7 @@ class Group:
         number = link + 1 if is_read else link
         operand = self.chain.links[link].read if is_read else len(self.bare[number].nest.reads)
         one = self.laid(number, place.base)
-        room = one.top(operand).room_bits[:, lattice_of(place.base).point(place.tile)]
+        room = one.top(operand).room_bits[:, one.lattice.point(place.tile)]
         return room, self.rooms.names.index(self.homes[link].name)
 
 

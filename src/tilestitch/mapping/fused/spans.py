@@ -1,26 +1,42 @@
 """The best mappings of operators that all run together, as far as they may be part of the best of a chain."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import inf
 
 from tilestitch.base.errors import TooLarge
 from tilestitch.ir.choices import Objective
-from tilestitch.mapping.fused.chain import Chain, homes_of
+from tilestitch.mapping.fused.cells import all_cells
+from tilestitch.mapping.fused.chain import Chain, axes_outside, homes_of
 from tilestitch.mapping.fused.drawn import fused_mapping
 from tilestitch.mapping.fused.group import GroupSearch, Joined
 from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.price import FusedPrice, fused_price
 from tilestitch.mapping.fused.shapes import Group
 from tilestitch.mapping.fused.timed_inner import Clock
-from tilestitch.mapping.fused.timed_sweep import Aim
+from tilestitch.mapping.fused.timed_sweep import Aim, is_above
 from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 
-STEPS = (1.0, 1.02, 1.06, 1.15, 1.35, 1.8, 2.5, 4.0)  # budgets, of the least that operators cost by themselves
+STEPS = (
+    1.0,
+    1.02,
+    1.06,
+    1.15,
+    1.35,
+    1.55,
+    1.8,
+    2.1,
+    2.5,
+    3.0,
+    4.0,
+)  # budgets, of the least that operators cost by themselves
+CLOSE = 0  # a budget of so much more than the least takes little longer than those before it
+FEW = 8  # choices of each operator that are looked at first
+IN_CELLS = 0.1  # of the labels of a group those of all ways to spread it over cells: there are many of these
 POWERS = {Objective.LATENCY: (0, 1), Objective.EDP: (1, 1), Objective.ED2P: (1, 2)}  # of energy and of latency
 
 
@@ -62,15 +78,39 @@ class Beside:
 def groups_of(task: Task) -> list[Group]:
     """All homes of the intermediates, all axes along which windows may be shared, and whether rows may be kept.
 
-    None where something is done to an intermediate: to windows that are made again it would be done again.
+    Where homes repeat, all ways to spread the operators over their cells. No windows are shared where something is done
+    to an intermediate: to windows that are made again it would be done again.
     """
     chain = task.chain
     last = len(chain.operators) - 1
     axes = () if any(link.passes for link in chain.links) else chain.window_axes()
     along = [replace(chain, overlaps=frozenset({axis}), keeps=keeps) for axis in axes for keeps in (False, True)]
     ways = [chain, *(one for one in along if one.has_halo(0, last))]
-    homes = product(*(homes_of(chain, link) for link in range(len(chain.links))))
-    return [Group(way, one, task.sums) for one in homes for way in ways]
+    found: list[Group] = []
+    in_cells: list[Group] = []
+    for homes in product(*(homes_of(chain, link) for link in range(len(chain.links)))):
+        repeated = axes_outside(chain.tree, homes)
+        if not repeated:
+            found += [Group(way, homes, task.sums) for way in ways]
+        for cells in all_cells(chain, repeated, task.spaces) if repeated else ():
+            in_cells.append(Group(replace(chain, cells=cells), homes, task.sums))
+    return found + in_cells
+
+
+def _in_turn(searches: Sequence[GroupSearch]) -> Iterator[tuple[GroupSearch, bool]]:
+    """Searches one after another, and whether labels are left: all that spread over cells share a part of those of one.
+
+    So the last of them may be left out.
+    """
+    used = 0
+    for search in searches:
+        if not search.group.chain.cells.axes:
+            yield search, True
+            continue
+        most, before = search.most, search.labels
+        search.most = round(most * IN_CELLS) - used
+        yield search, search.most > 0
+        used, search.most = used + search.labels - before, most
 
 
 def least_energy(task: Task, groups: Sequence[Group], below_pj: float) -> Searched:
@@ -78,10 +118,13 @@ def least_energy(task: Task, groups: Sequence[Group], below_pj: float) -> Search
     searches = [GroupSearch(group, task.spaces, task.most_labels) for group in groups]
     best_fj, best = round(below_pj * FEMTO), None
     left_fj = min((search.floor_fj() for search in searches if search.has_more()), default=labels.NEVER)
-    for search in sorted(searches, key=lambda one: one.least_fj()):
+    for search, is_allowed in _in_turn(sorted(searches, key=lambda one: one.least_fj())):
         least = search.least_fj()
         if least >= best_fj:
             break
+        if not is_allowed:
+            left_fj = min(left_fj, least)
+            continue
         proven = least
         try:
             for budget in _budgets(least, best_fj - 1):
@@ -97,8 +140,8 @@ def least_energy(task: Task, groups: Sequence[Group], below_pj: float) -> Search
 
 
 def _budgets(least: float, most: float) -> Iterator[float]:
-    """Budgets in ascending order, from the least to the most."""
-    for step in STEPS:
+    """Budgets in ascending order, from the least to the most; where these are close the most alone."""
+    for step in STEPS if least * CLOSE < most else ():
         if least * step >= most:
             break
         yield least * step
@@ -116,11 +159,18 @@ def least_latency(task: Task, groups: Sequence[Group], known_cycles: int, known_
     Its energy is the least of all of the fastest unless labels run out.
     """
     most, best, left = known_cycles, None, labels.NEVER
-    searches = _timed(task, groups, counts_energy=False)
-    for search in sorted(searches, key=lambda one: one.bounds()[1]):
+    searches = sorted(_timed(task, groups, counts_energy=False), key=lambda one: one.bounds()[1])
+    for search in searches:
+        points = _of_a_few(search, (_aim(most_cycles=round(one)) for one in _budgets(search.bounds()[1], most - 1)))
+        if points:
+            most, best = points[0][1], (search.group, points[0][2])
+    for search, is_allowed in _in_turn(searches):
         least = search.bounds()[1]
         if least >= most:
             break
+        if not is_allowed:
+            left = min(left, least)
+            continue
         proven = least
         try:
             for budget in _budgets(least, most - 1):
@@ -142,15 +192,37 @@ def least_latency(task: Task, groups: Sequence[Group], known_cycles: int, known_
     return Searched(() if found is None else (found,), bound, count + more)
 
 
+def _of_a_few(search: GroupSearch, aims: Iterable[Aim]) -> list[tuple[int, int, Joined]]:
+    """What a search finds with a few choices of what is spread: it says early what is not worth to look at."""
+    fj, cycles = search.bounds()
+    for aim in aims:
+        if is_above(aim, fj + aim.other_fj if search.counts_energy else 0, cycles + aim.other_cycles):
+            continue
+        try:
+            points = search.points(aim, FEW)
+        except TooLarge:
+            return []
+        if points:
+            return points
+    return []
+
+
 def _cheapest(
     task: Task, groups: Sequence[Group], most_cycles: int, known_pj: float
 ) -> tuple[Together | None, int]:  # fmt: skip
     """A mapping of no more cycles that costs less than what is known: the least unless labels run out."""
     best, least_pj, count = None, known_pj, 0
-    for search in sorted(_timed(task, groups, counts_energy=True), key=lambda one: one.bounds()[0]):
+    searches = sorted(_timed(task, groups, counts_energy=True), key=lambda one: one.bounds()[0])
+    for search in searches:
+        budgets = _budgets(search.bounds()[0], _below(round(least_pj * FEMTO)))
+        points = _of_a_few(search, (_aim(most_cycles=most_cycles, most_fj=round(one)) for one in budgets))
+        if points:
+            (best,) = _priced([(search.group, points[0][2])])
+            least_pj = min(least_pj, best.price.energy_pj)
+    for search, is_allowed in _in_turn(searches):
         least_fj, cycles = search.bounds()
         most_fj = _below(round(least_pj * FEMTO))
-        if least_fj > most_fj or cycles > most_cycles:
+        if not is_allowed or least_fj > most_fj or cycles > most_cycles:
             continue
         try:
             for budget in _budgets(least_fj, most_fj):
@@ -205,10 +277,20 @@ def best_product(
             return inf
         return value_of(objective, float(fj + others.fj), cycles + others.cycles)
 
-    for search in sorted(searches, key=least_of):
+    searches.sort(key=least_of)
+    for search in searches if beside is None else ():
+        budgets = _budgets(least_of(search), most) if least_of(search) <= most else ()
+        aims = (_aim(objective, one, others, most_cycles=most_cycles, most_fj=most_fj) for one in budgets)
+        for fj, cycles, joined in _of_a_few(search, aims):
+            found.append((search.group, joined))
+            most = min(most, value_of(objective, float(fj), cycles) * (1 - 1e-12))
+    for search, is_allowed in _in_turn(searches):
         least = least_of(search)
         if least > most:
             break
+        if not is_allowed:
+            left = min(left, least)
+            continue
         proven = least
         try:
             for budget in _budgets(least, most) if beside is None else [most]:

@@ -35,7 +35,9 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Prepared:
+class Prepared:
+    """The arrays of the sweep of one choice."""
+
     placed: PlacedNest
     one: Laid
     field: Field
@@ -49,9 +51,11 @@ class TimedInner:
 
     base: InnerSearch
     clock: Clock
-    _prepared: dict[int, _Prepared] = field(default_factory=dict)
+    beside: NDArray[np.int64]  # for how long other operators keep the ports busy at least that are kept to the end
+    stops: int  # for how long the units stop at least, beside steps that take a cycle each
+    prepared: dict[int, Prepared] = field(default_factory=dict)  # by choice
     _cycles: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    _ways: tuple[Aim, Ways] | None = None
+    _ways: tuple[tuple[Aim, int | None], Ways] | None = None
     least_cycles: int = 0  # that all visits take, of the ways that were found last
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -66,20 +70,36 @@ class TimedInner:
             )
         energies = self.base.bounds_fj()
         if not self._cycles.size:
-            self._cycles = self.base.steps() * self.base.times
+            step = self._step_cycles()
+            self._cycles = self.base.steps() * step * self.base.times + np.where(step == 1, self.stops, 0)
         return energies, np.where(energies < labels.NEVER, self._cycles, labels.NEVER)
 
-    def ways(self, aim: Aim, most: int) -> tuple[Ways, int]:
+    def _step_cycles(self) -> NDArray[np.int64]:
+        """Of every choice for how long a step keeps its busiest port, with results alone, or a cycle.
+
+        What a step reads at least is of cuts, which have loops of their own around them.
+        """
+        bare, choices = self.base.bare, self.base.choices
+        if choices is None:
+            return np.array([_step_cycles(self.clock.tree, bare)], np.int64)
+        inside = [at for at, axis in enumerate(bare.tree.axes) if axis.name in bare.tree.fan_outs(bare.homes[-1])[0]]
+        rows = np.concatenate([choices.over[:, inside], choices.under[:, inside]], axis=1).reshape(len(choices), -1)
+        _, first, back = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        each = [_step_cycles(self.clock.tree, self.base.placement(number)) for number in first.tolist()]
+        return np.array(each, np.int64)[back.reshape(-1)]
+
+    def ways(self, aim: Aim, most: int, few: int | None = None) -> tuple[Ways, int]:
         """Ways to where the operator may be joined that may end within an aim, and how many labels it took.
 
-        Raises `TooLarge` where there are more labels than `most`.
+        If asked for a few choices, of those that are the fastest by their bounds. Raises `TooLarge` where there are
+        more labels than `most`.
         """
-        if self._ways is not None and self._ways[0] == aim:
+        if self._ways is not None and self._ways[0] == (aim, few):
             return self._ways[1], 0
         energies, cycles = self.bounds()
         found: list[Ways] = []
         count, self.least_cycles = 0, labels.NEVER
-        for number in np.lexsort((energies, cycles)).tolist():
+        for number in np.lexsort((energies, cycles))[:few].tolist():
             spent = int(energies[number]) if self.clock.counts_energy else 0
             if energies[number] >= labels.NEVER or _misses(aim, spent, int(cycles[number])):
                 continue
@@ -87,20 +107,21 @@ class TimedInner:
             count += more
             found.append(ways)
         both = merged(found, len(self.base.rooms.names), len(self.base.bare.operands), 1 + len(self.clock.kept))
-        self._ways = aim, both
+        self._ways = (aim, few), both
         return both, count
 
     def known_ways(self) -> tuple[Aim, Ways]:
         """The ways that were found last, and what they were found for."""
         assert self._ways is not None
-        return self._ways
+        (aim, _), ways = self._ways
+        return aim, ways
 
-    def _prepare(self, choice: int) -> _Prepared:
-        if choice in self._prepared:
-            return self._prepared[choice]
+    def _prepare(self, choice: int) -> Prepared:
+        if choice in self.prepared:
+            return self.prepared[choice]
         base = self.base
         placed = base.placement(choice)
-        one = laid(placed, base.sums, base.parts)
+        one = laid(placed, base.sums, base.rooms, base.parts)
         found = field_of(one, base.rooms, base.times, base.outside)
         states = radix(found.first.tolist())[-1]
         if states * one.lattice.points > MOST_STATES:
@@ -108,31 +129,30 @@ class TimedInner:
                 f"{placed.nest.name}: {states * one.lattice.points:,} states of the search; at most "
                 f"{MOST_STATES:,} are kept"
             )
-        if not self.clock.counts_energy:
-            found = without_energy(found)
         tiles = one.lattice.tiles()
         left = placed.total_steps // tiles.prod(axis=1) * base.times
         timing, start = timing_of(
             own_loads(self.clock.tree, one),
-            units_loads(self.clock.tree, one),
+            units_loads(self.clock.tree, placed),
             left,
             one.lattice.shape,
             self.clock.kept,
+            self.beside,
             is_block=False,
             is_all=False,
             outside=base.outside,
         )
-        made = _Prepared(placed, one, found, timing, start)
-        if len(self._prepared) < _KEPT:
-            self._prepared[choice] = made
+        made = Prepared(placed, one, found, timing, start)
+        if len(self.prepared) < _KEPT:
+            self.prepared[choice] = made
         return made
 
-    def _sweep(self, made: _Prepared, aim: Aim, most: int) -> tuple[int, TimedSwept]:
+    def _sweep(self, made: Prepared, aim: Aim, most: int) -> tuple[int, TimedSwept]:
         states = radix(made.field.first.tolist())[-1]
         heads = np.full(states * made.one.lattice.points, -1, np.int64)
         fixed = made.one.fixed_fj * self.base.times if self.clock.counts_energy else 0
         count, swept = timed_sweep(
-            made.field,
+            made.field if self.clock.counts_energy else without_energy(made.field),
             made.timing,
             aim._replace(other_fj=aim.other_fj + fixed),
             np.zeros(1, np.int64),
@@ -173,6 +193,10 @@ class TimedInner:
         made = self._prepare(row.choice)
         _, swept = self._sweep(made, aim, 2**62)
         return made.placed, steps_to(made.one, made.field, swept.trail, row.label)
+
+
+def _step_cycles(tree: MachineTree, placed: PlacedNest) -> int:
+    return max((int(cycles[0]) for cycles in units_loads(tree, placed).both.values()), default=1) or 1
 
 
 def without_energy(found: Field) -> Field:

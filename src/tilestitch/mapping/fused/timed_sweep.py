@@ -41,9 +41,11 @@ class Timing(NamedTuple):
     left: np.ndarray  # by point: how many such tiles there are in all
     least: np.ndarray  # by busy column: of a cut and the later ones of its operand the least in all from a point on
     inside: np.ndarray  # the same of those cuts alone that no operators share loops inside of
+    stopped: np.ndarray  # as `least`, by column of stops, of what the units surely stop for
     outer: int  # how many of the busy columns are kept to the end
     is_all: bool  # nothing runs beside what is swept: its end is that of all
     waits: bool  # seeds lie at the shared loops' border: no cut is placed before a loop
+    beside: np.ndarray  # for how long what is not swept keeps the ports busy at least that are kept to the end
 
 
 class Aim(NamedTuple):
@@ -104,18 +106,22 @@ def _least_cycles(
         cut = field.first[operand] + placed[operand]
         if cut < field.first[operand + 1]:
             side = partial if operand == field.write else 0
+            for column in range(SUMS, columns.first):
+                togo[column] += timing.stopped[column - SUMS, cut, side, point]
             for column in range(columns.busy, columns.until):
                 togo[column] += timing.least[column - columns.busy, cut, side, point]
                 within[column] += timing.inside[column - columns.busy, cut, side, point]
     if timing.is_all:
         return latency_at_least(row, columns, togo, left - 1) + aim.other_cycles
     least = left * row[TURN]
+    for column in range(SUMS, columns.first):
+        least = max(least, left * (row[AHEAD] + row[column]) + togo[column])
     for column in range(columns.busy, columns.until):
         least = max(least, left * row[column] + within[column])
     least += aim.other_cycles
     for kept in range(timing.outer):
         column = columns.busy + kept
-        least = max(least, left * row[column] + togo[column])
+        least = max(least, left * row[column] + togo[column] + timing.beside[kept])
     return least
 
 

@@ -1,6 +1,6 @@
 """The cycles that a sweep for latency asks for: of an operator by itself, and of a block of joined operators."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,10 @@ from tilestitch.mapping.fused.laid import Laid
 from tilestitch.mapping.fused.latency import loads_on
 from tilestitch.mapping.fused.outside import Outside, least_togo
 from tilestitch.mapping.fused.timed_sweep import Timing
-from tilestitch.mapping.tree.crossings import PortNumber, operands_on_tree
+from tilestitch.mapping.tree.crossings import PortCycles, PortNumber, operands_on_tree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.loads import Loads, added
+from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import Passing
 from tilestitch.mapping.tree.timed_pace import Crossed, Tracked, first_row, tracked
 
@@ -45,10 +46,9 @@ def own_loads(tree: MachineTree, one: Laid) -> list[list[TimedCut]]:
     return found
 
 
-def units_loads(tree: MachineTree, one: Laid) -> Loads:
+def units_loads(tree: MachineTree, placed: PlacedNest) -> Loads:
     """What the results of one iteration do to ports."""
-    placed = one.tables.placed
-    if len(placed.nest.reads) not in one.operands:
+    if placed.nest.write.element_bits == 0:
         return Loads({}, {}, {})
     ones = np.ones((1, len(placed.steps)), np.int64)
     return loads_on(tree, operands_on_tree(placed)[-1], 0, ones)
@@ -65,6 +65,7 @@ def timing_of(
     left: _Whole,
     shape: tuple[int, ...],
     kept: Sequence[PortNumber],
+    beside: _Whole,
     *,
     is_block: bool,
     is_all: bool,
@@ -73,7 +74,8 @@ def timing_of(
     """The arrays of a sweep, and the pace that it begins with. `left` is how often each tile is there.
 
     Of an operator by itself cuts outside of shared loops take nothing of the time inside them; of a block all are. What
-    they take at least outside of loops over windows is said by `outside`.
+    they take at least outside of loops over windows is said by `outside`. Other operators keep the ports busy that are
+    kept to the end for so long at least: `beside`.
     """
     numbered = [one for own in cuts for one in own]
     found = tracked([*(_crossed(one.loads) for one in numbered), _crossed(start)], ())
@@ -83,9 +85,13 @@ def timing_of(
     columns = ports.columns
     rows, loads = _rows(ports, numbered, len(left))
     beyond = None if outside is None else outside.cycles
-    least = _least_busy(ports, cuts, left, shape, beyond, only_inside=False)
-    inside = _least_busy(ports, cuts, left, shape, None, only_inside=True) if not is_block else np.zeros_like(least)
-    timing = Timing(columns, rows, loads, left, least, inside, len(kept), is_all, is_block)
+    least = _least(busy, cuts, left, shape, _all_of, beyond)
+    inside, stopped = np.zeros_like(least), np.zeros((len(stops), *least.shape[1:]), np.int64)
+    if not is_block:
+        inside = _least(busy, cuts, left, shape, _of_inside)
+    if outside is None:
+        stopped = _least(stops, cuts, left, shape, lambda one: one.loads.sure_stops)
+    timing = Timing(columns, rows, loads, left, least, inside, stopped, len(kept), is_all, is_block, beside)
     load = np.zeros(columns.end, np.int64)
     for column, cycles in ports.row(start.kinds, start.operand, start.ways).items():
         load[column] = cycles[0]
@@ -111,32 +117,38 @@ def _rows(ports: Tracked[PortNumber], cuts: Sequence[TimedCut], points: int) -> 
     return found, np.stack(loads) if loads else np.empty((0, points), np.int64)
 
 
-def _least_busy(
-    ports: Tracked[PortNumber],
+def _all_of(one: TimedCut) -> PortCycles:
+    return added(one.loads.both)
+
+
+def _of_inside(one: TimedCut) -> PortCycles | None:
+    """None where loops may be shared inside of a cut: it may lie outside of visits, and need not fit in one."""
+    return added(one.loads.both) if one.is_inside else None
+
+
+def _least(
+    ports: Sequence[PortNumber],
     cuts: Sequence[Sequence[TimedCut]],
     left: _Whole,
     shape: tuple[int, ...],
-    beyond: Sequence[Sequence[_Whole]] | None,
-    *,
-    only_inside: bool,
+    cycles_of: Callable[[TimedCut], PortCycles | None],
+    beyond: Sequence[Sequence[_Whole]] | None = None,
 ) -> _Whole:
-    """By busy column: of every cut and the later ones of its operand the least cycles in all from each point on."""
+    """By port: of every cut and the later ones of its operand the least cycles in all from each point on."""
     numbered = sum(len(own) for own in cuts)
-    found = np.zeros((len(ports.ports[3]), numbered, 2, len(left)), np.int64)
+    found = np.zeros((len(ports), numbered, 2, len(left)), np.int64)
     nothing = np.zeros(len(left), np.int64)
-    for column, port in enumerate(ports.ports[3]):
-        at = 0
-        for operand, own in enumerate(cuts):
-            if not own:
-                continue
+    at = 0
+    for operand, own in enumerate(cuts):
+        counted = [cycles_of(one) for one in own]
+        for column, port in enumerate(ports):
             most = beyond[column][operand] if beyond is not None and column < len(beyond) else None
-            counted = [added(one.loads.both) if one.is_inside or not only_inside else {} for one in own]
-            if any(port in loads for loads in counted):
+            if any(loads is not None and port in loads for loads in counted):
                 costs = [
-                    np.where(one.cost_fj >= NEVER, NEVER if one.is_inside or not only_inside else 0, 0)
-                    + loads.get(port, nothing) * left
+                    np.where(one.cost_fj >= NEVER, 0 if loads is None else NEVER, 0)
+                    + (loads or {}).get(port, nothing) * left
                     for one, loads in zip(own, counted, strict=True)
                 ]
                 found[column, at : at + len(own)] = least_togo([one.cut for one in own], costs, shape, most)
-            at += len(own)
+        at += len(own)
     return found

@@ -88,7 +88,7 @@ def choices_of(bare: PlacedNest, space: SpatialSpace = SpatialSpace()) -> Choice
         return Choices(nothing, nothing, extents.reshape(1, -1))
     least = space.least_use * bare.tree.units * (1 - 1e-12)
     used, picked = np.ones((1, len(extents)), np.int64), np.empty((1, 0), np.int32)
-    tables = [_along(bare, number, space) for number in range(len(axes))]
+    tables = [factors_along(bare, number, space) for number in range(len(axes))]
     rests = [prod(later.size for later in axes[number + 1 :]) for number in range(len(axes))]
     # with none between them, so that which of equal factors of a loop comes first does not change
     is_twin = np.array(
@@ -146,12 +146,12 @@ def _are_twins(
     """Whether two axes may be exchanged in every choice: of the same size and options, and nothing fixes either."""
     fixed = {axis for axis, _ in space.given}
     axes = [bare.tree.axes[one] for one in two]
-    is_alike = any(two[0] in group and two[1] in group for group in _alike(bare))
+    is_alike = any(two[0] in group and two[1] in group for group in alike_axes(bare))
     is_free = axes[0].size == axes[1].size and not fixed & {axis.name for axis in axes}
     return is_alike and is_free and np.array_equal(*along)
 
 
-def _along(bare: PlacedNest, number: int, space: SpatialSpace) -> NDArray[np.int64]:
+def factors_along(bare: PlacedNest, number: int, space: SpatialSpace) -> NDArray[np.int64]:
     """The factors of all loops along one axis, by themselves: [option, loop]."""
     axis, names = bare.tree.axes[number], [loop.name for loop in bare.nest.loops]
     allowed = [name for name in space.only.get(axis.name, axis.loops or names) if name in (axis.loops or names)]
@@ -199,7 +199,7 @@ def _different(bare: PlacedNest, axes: Axes, rules: Rules, picked: NDArray[np.in
     with other networks differ, and so do loops where the user limits or orders some of them.
     """
     group = np.zeros(len(bare.tree.axes), np.int64)
-    for number, alike in enumerate(_alike(bare)):
+    for number, alike in enumerate(alike_axes(bare)):
         group[alike] = number
     exchanged = [list(range(len(bare.nest.loops)))]
     if not bare.limits and not bare.order:
@@ -247,7 +247,7 @@ def fan_outs_of(bare: PlacedNest) -> dict[tuple[int, ...], list[int]]:
     return found
 
 
-def _alike(bare: PlacedNest) -> list[list[int]]:
+def alike_axes(bare: PlacedNest) -> list[list[int]]:
     """The axes that nothing but their names tells apart."""
     found: dict[tuple[tuple[int, ...], tuple[Network, ...]], list[int]] = {}
     for fan_out, axes in fan_outs_of(bare).items():

@@ -215,9 +215,6 @@ def expect_chain(run: ChainRun) -> None:
 def _expect_link(run: ChainRun, link: int) -> None:
     one, other, has = run.operators[link], run.operators[link + 1], run.links[link]
     where = f"{one.nest.name} to {other.nest.name} on {one.tree.name}"
-    home = run.runs[link].chains[one.written][-1]
-    if any(axis.name not in home.serves for axis in one.tree.axes):
-        raise InvalidIR(f"{where}: {home.name} is not one for all units")
     axes = list(zip(one.nest.write.axes, other.nest.reads[has.read].axes, strict=True))
     steps = {(made[0][0], loop): (axis, step) for axis, (made, taken) in enumerate(axes) for loop, step in taken}
     outer = [range(len(own.loops) - has.shared, len(own.loops)) for own in (one, other)]
@@ -229,6 +226,16 @@ def _expect_link(run: ChainRun, link: int) -> None:
             raise InvalidIR(f"{where}: the outermost {has.shared} loops are not the same")
         if axis in has.whole:
             raise InvalidIR(f"{where}: a shared loop divides what is needed as a whole")
+    home = run.runs[link].chains[one.written][-1]
+    beside, its = (
+        sorted((axis, loop, factor) for axis, loop, factor in own.spread if axis not in home.serves)
+        for own in (one, other)
+    )
+    onward = {(made[0][0], loop) for made, taken in axes if len(taken) == 1 for loop, _ in taken}
+    if [(axis, factor) for axis, _, factor in beside] != [(axis, factor) for axis, _, factor in its] or any(
+        (made, taken) not in onward for (_, made, _), (_, taken, _) in zip(beside, its, strict=True)
+    ):
+        raise InvalidIR(f"{where}: what is spread over the memories {home.name} is not the same")
     made = tuple(map(sum, zip(run.first_written(link), run.written_shape(link), strict=True)))
     size = one.nest.write.shape
     for axis, (some, every, wanted) in enumerate(zip(made, size, run.read_shape(link), strict=True)):
@@ -314,7 +321,7 @@ def _stored(digits: Digits, operand: int, level: int) -> int:
     bits = bits_across(digits, operand, level)
     if is_last and run.kept_at(operand) is None:
         return prod(array.shape) * bits
-    here = digits.inside(operand, level)
+    here = tuple(one for one in digits.inside(operand, level) if one.place is not None or one.axis in memory.serves)
     room = distinct(array, here, boxes=run.tree.moves_boxes) * bits
     if is_last:
         return room

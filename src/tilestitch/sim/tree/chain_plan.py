@@ -28,7 +28,8 @@ def pass_of(run: ChainRun, link: int) -> Pass:
     """Between two operators: every element of the tile at home is read there, and written, so many times."""
     has, (one, other) = run.links[link], run.runs[link : link + 2]
     memory = one.chains[one.written][-1]
-    bits = prod(run.written_shape(link)) * other.nest.reads[has.read].element_bits
+    homes = prod(factor for axis, _, factor in one.spread if axis not in memory.serves)
+    bits = prod(run.written_shape(link)) // homes * other.nest.reads[has.read].element_bits
     shared = one.loops[len(one.loops) - has.shared :]
     cycles: dict[str, int] = {}
     accesses: list[tuple[Flow, Fraction, float]] = []
@@ -38,7 +39,7 @@ def pass_of(run: ChainRun, link: int) -> Pass:
         name = f"{memory.name}.{port.name}"
         cycles[name] = cycles.get(name, 0) + has.passes * port_cycles(port, bits)
         granules = ceil(Fraction(bits, port.granule_bits)) * port.granule_bits
-        accesses.append((flow, has.passes * Fraction(granules, port.width_bits), pj))
+        accesses.append((flow, has.passes * homes * Fraction(granules, port.width_bits), pj))
     return Pass(link, memory.name, prod(factor for _, factor in shared), tuple(cycles.items()), tuple(accesses))
 
 
