@@ -8,13 +8,14 @@ import pytest
 
 from tests.helpers.chain_checking import check_group
 from tests.helpers.command import run as command
-from tests.helpers.fused_brute_force import random_chain
+from tests.helpers.fused_brute_force import random_chain, with_cells
 from tests.helpers.fused_time_brute_force import timed_chain
 from tests.helpers.tiny_trees import memory, nest, port, tree
 from tests.helpers.tree_cycles import chain_cycles
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.commands.map.fused_run import FuseOptions, map_fused
-from tilestitch.hardware.tree import Flow
+from tilestitch.commands.simulate.fused_layers import chain_run
+from tilestitch.hardware.tree import Axis, Flow
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.search import best_chain
 from tilestitch.sim.tree.chain import ChainLink, ChainRun
@@ -24,9 +25,10 @@ from tilestitch.sim.tree.run import TreeRun
 TWO_ON_TPU = "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=64 n=32 d=16 e=16"
 
 
-def fused_groups(seed, operators, most_loops):
+def fused_groups(seed, operators, most_loops, *, cells=False):
     """The groups of a random chain's best mapping in which operators run together."""
-    chain = timed_chain(random_chain(seed, operators, most_loops), seed)
+    drawn = random_chain(seed, operators, most_loops)
+    chain = timed_chain(with_cells(drawn, seed) if cells else drawn, seed)
     objective = seed.choice((Objective.ENERGY, Objective.LATENCY, Objective.EDP))
     try:
         found = best_chain(chain, objective=objective)
@@ -40,6 +42,33 @@ def test_random_chains_compute_what_numpy_does_and_move_what_they_are_priced_for
     """Of every operand in every memory; in the cycles of a second clock that skips nothing."""
     seed = random.Random(f"a few chains of {operators}")
     assert sum(len([check_group(group) for group in fused_groups(seed, operators, most_loops)]) for _ in range(cases))
+
+
+def groups_in_cells(seed, cases):
+    """Such groups of random chains where several memories hold a part of an intermediate each."""
+    found = [group for _ in range(cases) for group in fused_groups(seed, seed.choice((2, 3)), 2, cells=True)]
+    return [group for group in found if group.mapping.chain.cells.spread]
+
+
+def test_random_chains_whose_intermediates_lie_in_several_memories_compute_the_same():
+    """Values, traffic and cycles as above; one pass in each of these memories takes all of them."""
+    groups = groups_in_cells(random.Random("a few cells"), 14)
+    assert len([check_group(group) for group in groups]) > 2
+    assert any(any(link.passes for link in group.mapping.chain.links) for group in groups)
+
+
+def test_what_is_spread_over_homes_has_to_be_the_same():
+    """A part that another cell made would not be there."""
+    (group, *_) = groups_in_cells(random.Random("a few cells"), 14)
+    run = chain_run(group.mapping)
+    first = run.operators[0]
+    cell = next(one for one in first.spread if one[0] == "cell")
+    spread = tuple(("D9", *one[1:]) if one == cell else one for one in first.spread)
+    memories = tuple(replace(one, serves=(*one.serves, "D9")) for one in first.tree.memories)
+    tree = replace(first.tree, axes=(*first.tree.axes, Axis("D9", 4)), memories=memories)
+    moved = replace(run, operators=(replace(first, spread=spread, tree=tree), *run.operators[1:]))
+    with pytest.raises(InvalidIR, match="is spread over the memories buffer"):
+        run_chain(moved)
 
 
 @pytest.mark.slow

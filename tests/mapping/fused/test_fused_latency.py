@@ -5,7 +5,7 @@ from math import prod
 
 import pytest
 
-from tests.helpers.fused_brute_force import random_chain, windows_in_a_row
+from tests.helpers.fused_brute_force import random_chain, windows_in_a_row, with_cells
 from tests.helpers.fused_time_brute_force import all_fused, timed_chain
 from tests.helpers.tiny_trees import memory, nest, port, tree
 from tilestitch.base.errors import DoesNotFit
@@ -135,6 +135,22 @@ def test_no_fused_mapping_of_longer_chains_is_faster():
     """Three products and four: what blocks share, and what is brought while others run."""
     check_block("3 products in time 0", 3, 3, 2)
     check_block("4 products in time 0", 2, 4, 2)
+
+
+def test_no_mapping_with_an_intermediate_in_several_memories_is_faster():
+    """Each holds its part; what crosses around the cells serves all of them."""
+    seed = random.Random("cells in time")
+    chains = [timed_chain(with_cells(random_chain(seed, 2, 2), seed), seed) for _ in range(5)]
+    assert sum(check_chain(chain, seed.choice(list(Sums))) for chain in chains) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_no_mapping_of_many_with_an_intermediate_in_several_memories_is_faster(block):
+    """100 chains of two products."""
+    seed = random.Random(f"in cells {block}")
+    chains = [timed_chain(with_cells(random_chain(seed, 2, 2), seed), seed) for _ in range(25)]
+    assert sum(check_chain(chain, seed.choice(list(Sums))) for chain in chains) > 5
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from tests.helpers.fused_brute_force import least_fused, random_chain
+from tests.helpers.fused_brute_force import least_fused, random_chain, with_cells
 from tests.helpers.tree_brute_force import least_energy
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.mapping.fused.chain import Chain
@@ -16,18 +16,23 @@ from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.traffic import buffer_tree
 
 
-def check_chain(chain, sums):
-    """The least energy is that of all mappings, or an operator has none by itself; whether operators run together."""
+def found_in(chain, sums):
+    """The groups of the best mapping, whose energy is the least of all; none where an operator has none by itself."""
     final_sums = sums is Sums.FINAL
     try:
         found = best_chain(chain, sums)
     except DoesNotFit:
         assert inf in [least_energy(placed, final_sums=final_sums) for placed in chain.operators], chain
-        return False
+        return ()
     assert found.is_proven
     assert found.energy_pj <= found.unfused_pj * (1 + 1e-12)
     assert found.energy_pj == pytest.approx(least_fused(chain, final_sums=final_sums), rel=1e-9), chain
-    return len(found.groups) < len(chain.operators)
+    return found.groups
+
+
+def check_chain(chain, sums):
+    """The least energy is that of all mappings; whether operators run together in it."""
+    return 0 < len(found_in(chain, sums)) < len(chain.operators)
 
 
 def check_block(name, cases, operators, most_loops):
@@ -54,6 +59,30 @@ def test_an_operator_between_two_intermediates_shares_more_loops_with_the_second
     seed = random.Random("3 products 4")
     chains = [(random_chain(seed, 3, 2), seed.choice(list(Sums))) for _ in range(9)]
     assert check_chain(*chains[8])
+
+
+def check_cells(name, cases, operators, most_loops):
+    """So many chains on trees that repeat a memory: in how many best mappings several of them hold an intermediate."""
+    seed = random.Random(name)
+    chains = [
+        (with_cells(random_chain(seed, operators, most_loops), seed), seed.choice(list(Sums))) for _ in range(cases)
+    ]
+    groups = [group for one in chains for group in found_in(*one) if group.mapping is not None]
+    return sum(bool(group.mapping.chain.cells.spread) for group in groups)
+
+
+@pytest.mark.parametrize(("operators", "most_loops", "cases"), [(2, 3, 10), (3, 2, 8)])
+def test_no_mapping_with_an_intermediate_in_several_memories_costs_less(operators, most_loops, cases):
+    """Each holds its part, of rows or of what is added up; and none does where operators are not spread alike."""
+    assert check_cells(f"cells {operators}", cases, operators, most_loops) > cases / 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize(("operators", "most_loops", "cases"), [(2, 3, 50), (3, 2, 20)])
+def test_no_mapping_of_many_with_an_intermediate_in_several_memories_costs_less(operators, most_loops, cases, block):
+    """200 chains of two products and 80 of three."""
+    assert check_cells(f"{operators} in cells {block}", cases, operators, most_loops) > cases / 8
 
 
 @pytest.mark.slow

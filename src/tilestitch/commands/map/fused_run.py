@@ -24,7 +24,7 @@ from tilestitch.mapping.tree.tables import Sums
 from tilestitch.pipeline.origin import made_by, python_call
 from tilestitch.report.html.page import result_page
 
-NO_HOME = "nothing runs together: no memory but the outermost is one for all units and holds results as well as inputs"
+NO_HOME = "nothing runs together: no memory but the outermost holds results as well as inputs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,8 +145,24 @@ def stays_text(chain: NamedChain, group: FoundGroup) -> list[str]:
         result = group.mapping.chain.operators[link].nest.write.name
         ahead = group.mapping.kept_ahead()[link]
         rows = "" if ahead is None else f"; its rows are made once, tiles ahead of those that are read: {ahead}"
-        found.append(f"{result} of {chain.names[group.first + link]} stays in {home}{between}{rows}")
+        cells = _cells_text(group.mapping, link)
+        found.append(f"{result} of {chain.names[group.first + link]} stays in {home}{cells}{between}{rows}")
     return found
+
+
+def _cells_text(mapping: FusedMapping, link: int) -> str:
+    """How many memories hold a part of an intermediate each, where its home repeats."""
+    chain = mapping.chain
+    home = next(memory for memory in chain.tree.memories if memory.name == mapping.homes[link])
+    parts = [
+        f"{chain.operators[link].nest.loops[thread[link]].name} over {factor} along {axis}"
+        for axis, thread, factor in chain.cells.spread
+        if axis not in home.serves
+    ]
+    count = chain.cells.with_one_of(home)
+    if parts:
+        return f", a part in each of {count} ({', '.join(parts)})"
+    return ", in one of them" if any(axis not in home.serves for axis in chain.cells.axes) else ""
 
 
 def _flow(mapping: FusedMapping, at: int, flow: PricedFlow) -> tuple[str, ...]:
