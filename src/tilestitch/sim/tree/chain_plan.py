@@ -107,7 +107,9 @@ def joined(run: ChainRun, every: Sequence[Streams], passes: Sequence[Pass]) -> t
         units=column("units", 0),
         first=column("first", 0),
         place=column("place", int(loops[-1]), loops),
-        outer=np.concatenate([np.repeat(loops[:-1], np.diff(first)) + column("outer", 0)[:count], [loops[-1]] * more]),
+        outer=np.concatenate(
+            [np.repeat(loops[:-1], np.diff(first)) + column("outer", 0)[:count], np.full(more, loops[-1])]
+        ),
         operand=column("operand", 0, operands),
         factors=np.concatenate([plan.factors for plan in plans]),
         reduces=np.concatenate([plan.reduces for plan in plans]),
