@@ -14,6 +14,7 @@ from tests.helpers.tiny_trees import memory, nest, port, tree
 from tests.helpers.tree_cycles import chain_cycles
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.commands.map.fused_run import FuseOptions, map_fused
+from tilestitch.commands.map.tree_machines import open_tree
 from tilestitch.commands.simulate.fused_layers import chain_run
 from tilestitch.hardware.tree import Axis, Flow
 from tilestitch.ir.choices import Objective
@@ -23,6 +24,8 @@ from tilestitch.sim.tree.chain_simulated import run_chain, simulate_chain
 from tilestitch.sim.tree.run import TreeRun
 
 TWO_ON_TPU = "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=64 n=32 d=16 e=16"
+
+TPU = open_tree("tpu-v4i").tree
 
 
 def fused_groups(seed, operators, most_loops, *, cells=False):
@@ -55,6 +58,16 @@ def test_random_chains_whose_intermediates_lie_in_several_memories_compute_the_s
     groups = groups_in_cells(random.Random("a few cells"), 14)
     assert len([check_group(group) for group in groups]) > 2
     assert any(any(link.passes for link in group.mapping.chain.links) for group in groups)
+
+
+def test_a_pass_goes_on_in_all_memories_that_hold_a_part_at_the_same_time():
+    """Softmax of 64 x 32 scores in four memories of 640 bytes a cycle: 512 bytes of each, read and written in one."""
+    ((_, found),) = map_fused(TWO_ON_TPU, "tpu-v4i", FuseOptions(2, objective=Objective.LATENCY)).chains
+    (group,) = found.groups
+    assert group.mapping.chain.cells.with_one_of(next(one for one in TPU.memories if one.name == "vmem")) == 4
+    simulated = check_group(group)
+    assert simulated.cycles == group.price.latency_cycles
+    assert sum(flow.accesses for flow in simulated.passes[0]) == 2 * 64 * 32 * 8 / 1024
 
 
 def test_what_is_spread_over_homes_has_to_be_the_same():

@@ -117,7 +117,7 @@ TREES = (
         "sim/tree/chain_plan.py",
         "prod(run.written_shape(link)) // homes *",
         "prod(run.written_shape(link)) *",
-        ("test_tree_chains::test_random_chains_whose_intermediates_lie_in_several_memories_compute_the_same",),
+        ("test_tree_chains::test_a_pass_goes_on_in_all_memories_that_hold_a_part_at_the_same_time",),
     ),
     Mutant(
         "what a choice costs outside of the units is that of choices that divide their loops",
