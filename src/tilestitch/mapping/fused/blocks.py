@@ -184,7 +184,7 @@ def block_of(group: Group, first: int, last: int, clock: Clock | None = None) ->
         timed = [list(at_tiles[number].timed(group, number, operand)) for number, operand in operands]
         is_all = (first, last) == (0, group.last)
         beside = group.least_busy(clock.kept, [one for one in range(group.last + 1) if not first <= one <= last])
-        timing, _ = timing_of(timed, Loads({}, {}, {}), left, shape, clock.kept, beside, is_block=True, is_all=is_all)
+        timing, _ = timing_of(timed, Loads({}, {}, {}), left, shape, beside, is_block=True, is_all=is_all)
         if group.chain.keeps:  # the loop over rows lies between a joint and all cuts outside
             timing = timing._replace(waits=False)
         made = made if clock.counts_energy else without_energy(made)

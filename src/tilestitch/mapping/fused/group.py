@@ -199,7 +199,7 @@ class GroupSearch:
         cycles = sum(one for _, one in pairs) + self.group.fixed_cycles
         if self.clock is not None:
             busy = self.group.least_busy(self.clock.kept, range(self.group.last + 1))
-            cycles = max(cycles, int(busy.max(initial=0)))
+            cycles = max(cycles, max(busy.values(), default=0))
         return min(energy, labels.NEVER), min(cycles, labels.NEVER)
 
     @property

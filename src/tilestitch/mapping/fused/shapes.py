@@ -138,10 +138,10 @@ class Group:
         found = (ports_outside(self.loads(number, one.nest.extents)) for number, one in enumerate(self.bare))
         return tuple(sorted(set().union(*found)))
 
-    def least_busy(self, ports: Sequence[PortNumber], numbers: Sequence[int]) -> NDArray[np.int64]:
+    def least_busy(self, ports: Sequence[PortNumber], numbers: Sequence[int]) -> dict[PortNumber, int]:
         """For how long some operators keep ports busy at least, of those that crossings outside of visits use."""
         each = [self._passing(number)[0] for number in numbers]
-        return np.array([sum(one.get(port, 0) for one in each) for port in ports], np.int64)
+        return {port: sum(one.get(port, 0) for one in each) for port in ports}
 
     def least_stops(self, number: int) -> int:
         """For how long the units stop at least while an operator runs, beside its steps of a cycle each."""

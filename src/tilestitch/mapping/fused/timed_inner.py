@@ -3,6 +3,7 @@
 A visit is what the operator does inside the loops that it shares: a whole nest, from its first load to its last store.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,7 +52,7 @@ class TimedInner:
 
     base: InnerSearch
     clock: Clock
-    beside: NDArray[np.int64]  # for how long other operators keep the ports busy at least that are kept to the end
+    beside: Mapping[PortNumber, int]  # of the ports that are kept for how long other operators use them at least
     stops: int  # for how long the units stop at least, beside steps that take a cycle each
     prepared: dict[int, Prepared] = field(default_factory=dict)  # by choice
     _cycles: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
@@ -136,7 +137,6 @@ class TimedInner:
             units_loads(self.clock.tree, placed),
             left,
             one.lattice.shape,
-            self.clock.kept,
             self.beside,
             is_block=False,
             is_all=False,

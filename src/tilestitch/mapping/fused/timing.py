@@ -1,6 +1,6 @@
 """The cycles that a sweep for latency asks for: of an operator by itself, and of a block of joined operators."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,8 +64,7 @@ def timing_of(
     start: Loads,
     left: _Whole,
     shape: tuple[int, ...],
-    kept: Sequence[PortNumber],
-    beside: _Whole,
+    kept: Mapping[PortNumber, int],
     *,
     is_block: bool,
     is_all: bool,
@@ -74,8 +73,8 @@ def timing_of(
     """The arrays of a sweep, and the pace that it begins with. `left` is how often each tile is there.
 
     Of an operator by itself cuts outside of shared loops take nothing of the time inside them; of a block all are. What
-    they take at least outside of loops over windows is said by `outside`. Other operators keep the ports busy that are
-    kept to the end for so long at least: `beside`.
+    they take at least outside of loops over windows is said by `outside`. Of the ports that are `kept` to the end it is
+    known for how long other operators keep them busy at least.
     """
     numbered = [one for own in cuts for one in own]
     found = tracked([*(_crossed(one.loads) for one in numbered), _crossed(start)], ())
@@ -91,6 +90,7 @@ def timing_of(
         inside = _least(busy, cuts, left, shape, _of_inside)
     if outside is None:
         stopped = _least(stops, cuts, left, shape, lambda one: one.loads.sure_stops)
+    beside = np.array(list(kept.values()), np.int64)
     timing = Timing(columns, rows, loads, left, least, inside, stopped, len(kept), is_all, is_block, beside)
     load = np.zeros(columns.end, np.int64)
     for column, cycles in ports.row(start.kinds, start.operand, start.ways).items():
