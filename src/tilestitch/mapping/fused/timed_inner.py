@@ -76,10 +76,7 @@ class TimedInner:
         return energies, np.where(energies < labels.NEVER, self._cycles, labels.NEVER)
 
     def _step_cycles(self) -> NDArray[np.int64]:
-        """Of every choice for how long a step keeps its busiest port, with results alone, or a cycle.
-
-        What a step reads at least is of cuts, which have loops of their own around them.
-        """
+        """Of every choice for how long the results of a step keep their busiest port; at least a cycle."""
         bare, choices = self.base.bare, self.base.choices
         if choices is None:
             return np.array([_step_cycles(self.clock.tree, bare)], np.int64)
