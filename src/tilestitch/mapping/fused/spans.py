@@ -21,20 +21,9 @@ from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 
-STEPS = (
-    1.0,
-    1.02,
-    1.06,
-    1.15,
-    1.35,
-    1.55,
-    1.8,
-    2.1,
-    2.5,
-    3.0,
-    4.0,
-)  # budgets, of the least that operators cost by themselves
-CLOSE = 0  # a budget of so much more than the least takes little longer than those before it
+# budgets, of the least that operators cost by themselves
+STEPS = (1.0, 1.02, 1.06, 1.15, 1.35, 1.55, 1.8, 2.1, 2.5, 3.0, 4.0)
+CLOSE = 1.35  # a budget of so much more than the least takes little longer than those before it
 FEW = 8  # choices of each operator that are looked at first
 IN_CELLS = 0.1  # of the labels of a group those of all ways to spread it over cells: there are many of these
 POWERS = {Objective.LATENCY: (0, 1), Objective.EDP: (1, 1), Objective.ED2P: (1, 2)}  # of energy and of latency
