@@ -20,6 +20,7 @@ from tilestitch.mapping.fused.search import best_chain
 from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree import choices
 from tilestitch.mapping.tree.chain import TreeMapping
+from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.sim.tree.chain_simulated import run_chain
@@ -124,6 +125,17 @@ def test_of_some_choices_nothing_is_called_proven(monkeypatch):
     assert whole.is_proven
     assert not some.is_proven
     assert some.bound <= whole.energy_pj * (1 + 1e-12) <= some.energy_pj * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("objective", [Objective.LATENCY, Objective.EDP])
+def test_cells_that_leave_too_many_units_idle_are_left_out(objective):
+    """One or two arrays of four have too few units where six tenths of all must have work."""
+    line = "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += S[m,n] * V[n,e]; m=128 n=128 d=128 e=128"
+    options = FuseOptions(2, objective=objective, space=SpatialSpace(least_use=0.6))
+    ((_, found),) = map_fused(line, "tpu-v4i", options).chains
+    (group,) = found.groups
+    assert [factor for _, _, factor in group.mapping.chain.cells.spread] in ([4], [2, 2])
+    assert found.is_proven
 
 
 def test_no_fused_mapping_of_two_products_is_faster():

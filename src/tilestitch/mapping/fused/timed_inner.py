@@ -80,6 +80,8 @@ class TimedInner:
         bare, choices = self.base.bare, self.base.choices
         if choices is None:
             return np.array([_step_cycles(self.clock.tree, bare)], np.int64)
+        if len(choices) == 0:  # as none uses as many units as are asked for
+            return np.empty(0, np.int64)
         inside = [at for at, axis in enumerate(bare.tree.axes) if axis.name in bare.tree.fan_outs(bare.homes[-1])[0]]
         rows = np.concatenate([choices.over[:, inside], choices.under[:, inside]], axis=1).reshape(len(choices), -1)
         _, first, back = np.unique(rows, axis=0, return_index=True, return_inverse=True)
