@@ -25,5 +25,5 @@ def pieces_of_resnet50() -> InstanceGraph:
     graph = network("resnet50", 16)
     groups = coarse_groups(graph, 10 * MIB)
     return split_into_instances(
-        graph, [group.operators for group in groups], [(group.split.axis, group.split.factor) for group in groups]
+        graph, [group.operators for group in groups], [((group.split.axis, group.split.factor),) for group in groups]
     )

@@ -294,6 +294,24 @@ def test_what_a_far_border_leaves_of_a_sub_graph_is_cut_anew():
     assert any(evaluator.evaluate(one) is not None for one in found)
 
 
+def test_pieces_are_cut_again_along_another_axis():
+    """Into as many pieces or more, samples first; or along one of the two axes alone. The program runs."""
+    evaluator, scene = scene_of("resnet18")
+    begin = two_cuts(scene)
+    found = [one.cuts[0] for one in MOVES["grid"](begin) if one.cuts[0] != begin.candidate.cuts[0]]
+    assert found
+    assert all(cut.count >= 2 and cut.along == tuple(sorted(cut.along)) for cut in found)
+    assert {cut.along for cut in found} >= {((0, 2), (2, 2)), ((2, 2), (3, 4))}
+    cuts = (begin.candidate.cuts[0].cut_along((0, 2), (2, 2)), begin.candidate.cuts[1])
+    one = evaluator.evaluate(replace(begin.candidate, cuts=cuts))
+    assert one is not None
+    assert latency(evaluator.compiled(one.candidate, alone=True)) == one.latency_cycles
+    again = replace(begin, candidate=one.candidate, lost_cycles=one.lost_cycles)
+    assert {one.cuts[0].along for one in MOVES["grid"](again)} >= {((0, 2),), ((2, 2),)}
+    (halved, *_) = (one.cuts[0] for one in MOVES["pieces"](again) if one.cuts[0].pieces < 2 or not one.cuts[0].further)
+    assert halved.along == ((2, 2),)
+
+
 @pytest.mark.parametrize("scope", [None, Level.GB])
 def test_pieces_that_results_do_not_have_are_no_candidate(scope):
     """Neither along an axis that they lack nor more than there are rows, whoever orders the pieces."""
@@ -463,6 +481,13 @@ def test_with_more_samples_what_runs_whole_stays_whole():
     begin = replace(two_cuts(scene).candidate, batch=1)
     found = grown(begin, evaluator, 2)
     assert found == replace(begin, batch=2, cuts=(replace(begin.cuts[0], pieces=4), begin.cuts[1]))
+
+
+def test_pieces_along_two_axes_are_as_large_at_another_batch():
+    both = Cut(("one",)).cut_along((0, 4), (2, 3))
+    begin = Candidate(4, (("one",),), (both,))
+    assert begin.at(2).cuts[0].along == ((0, 2), (2, 3))
+    assert begin.at(1).cuts[0].along == ((2, 3),)
 
 
 def test_it_is_one_of_several_to_compare(monkeypatch):

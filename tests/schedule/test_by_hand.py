@@ -42,6 +42,26 @@ def test_pieces_may_be_uneven():
     assert images == {1, 3}
 
 
+ALONG_TWO = (replace(GROUPS[0], pieces=2, further=((2, 2),)), *GROUPS[1:])
+
+
+def test_pieces_may_be_cut_along_two_axes():
+    """Two halves of the samples, of each the upper rows and the lower ones, and a halo between these."""
+    done = scheduled(replace(BY_HAND, groups=ALONG_TWO, order="depth_first")).schedule
+    assert done is not None
+    boxes = {
+        name: [kernel.box for kernel in done.kernels if name in kernel.operators and kernel.box is not None]
+        for name in ("layer2.0.add", "conv1")
+    }
+    whole = done.graph.by_name["layer2.0.add"].whole
+    half = -(-whole.stop[2] // 2)
+    places = sorted((box.start[0], box.start[2]) for box in boxes["layer2.0.add"])
+    assert places == [(0, 0), (0, half), (2, 0), (2, half)]
+    assert sum(box.size for box in boxes["layer2.0.add"]) == whole.size
+    halves = [box for box in boxes["conv1"] if box.start[0] == 0]
+    assert halves[0].overlaps(halves[1])
+
+
 @pytest.mark.quick
 def test_a_scope_is_where_the_results_wait():
     """Of what the second piece of the front makes for the next item, which would find it in the cores."""
@@ -72,6 +92,12 @@ def test_a_schedule_by_hand_means_the_network(order):
     assert report.verified, report.checks
 
 
+def test_pieces_along_two_axes_mean_the_network():
+    report = scheduled(replace(BY_HAND, groups=ALONG_TWO, order="depth_first"), stop_after="simulate").report
+    assert report is not None
+    assert report.verified, report.checks
+
+
 def ordered(*names: str) -> HandSchedule:
     return replace(BY_HAND, order=tuple(HandItem(name) for name in names))
 
@@ -94,6 +120,14 @@ def grouped(*groups: HandGroup) -> HandSchedule:
         (grouped(HandGroup("a", ("layer2.0.add",), pieces=9), HandGroup("b")), "expected 1 to 4 pieces"),
         (grouped(HandGroup("a", ("layer2.0.add",), pieces=(1, 2)), HandGroup("b")), "extents that add up to 4"),
         (grouped(HandGroup("a", ("layer2.0.add",), axis=7), HandGroup("b")), "has axes 0 to 3"),
+        (
+            grouped(HandGroup("a", ("layer2.0.add",), further=((2, 99),)), HandGroup("b")),
+            r"pieces 99 of .*, which has \d+ along axis 2",
+        ),
+        (
+            grouped(HandGroup("a", ("layer2.0.add",), pieces=2, further=((0, 2),)), HandGroup("b")),
+            "cut along the axes 0, 0; expected each once",
+        ),
         (replace(BY_HAND, order=(HandItem("front[0]", cores=(8,)), *BY_HAND.order[1:])), "each core once, of 0 to 7"),
         (
             replace(BY_HAND, order=(HandItem("front[0]", cores=((0, 1), 2)), *BY_HAND.order[1:])),

@@ -22,7 +22,7 @@ interface Group {
   kernels: string[];
   axis: number;
   pieces: number;
-  uneven: boolean;
+  besides: string;
   extents: number[];
 }
 
@@ -428,7 +428,7 @@ class Live {
       "aria-label": `Pieces of ${group.name}`,
     });
     found.addEventListener("change", () => this.cut(group, at, group.axis, Math.round(Number(found.value))));
-    return group.uneven ? element("span", {}, found, " (uneven)") : found;
+    return group.besides === "" ? found : element("span", {}, found, ` (${group.besides})`);
   }
 
   private cut(group: Group, at: number, axis: number, pieces: number): void {

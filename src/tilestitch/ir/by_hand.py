@@ -8,10 +8,13 @@ Source: the manual interface of TensorTurbo, the compiler in which GraphTurbo (Z
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.rewriting import Band, Rewriting, SplitK, Stream
 from tilestitch.ir.tile_rule import KernelRule
+
+AxisCut: TypeAlias = tuple[int, int | tuple[int, ...]]  # an axis, and the number of pieces or the extent of each
 
 DEPTH_FIRST, BREADTH_FIRST = "depth_first", "breadth_first"
 
@@ -20,8 +23,8 @@ DEPTH_FIRST, BREADTH_FIRST = "depth_first", "breadth_first"
 class HandGroup:
     """All that the operators `until` need and no group before has; without `until`, all that is left.
 
-    Its results are cut along `axis` into so many `pieces`, as even as possible, or into pieces of the extents given.
-    With a `lag` two pieces that follow one another are in flight together: the second begins when so many kernels of
+    Its results are cut along `axis` into so many `pieces`, as even as possible, or into pieces of the extents given;
+    and each of these along each axis of `further`, into as many as that says. Pieces are numbered in that order. With a `lag` two pieces that follow one another are in flight together: the second begins when so many kernels of
     the first have run, and then they take turns.
     """
 
@@ -30,6 +33,12 @@ class HandGroup:
     axis: int = 0
     pieces: int | tuple[int, ...] = 1
     lag: int = 0
+    further: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def cuts(self) -> tuple[AxisCut, ...]:
+        """Axes with how each is cut, the outermost first."""
+        return (self.axis, self.pieces), *self.further
 
 
 @dataclass(frozen=True, slots=True)

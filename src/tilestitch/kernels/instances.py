@@ -5,8 +5,9 @@ Source: Zhao et al., GraphTurbo, OSDI 2023, section 3.3.
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, product
 
+from tilestitch.ir.by_hand import AxisCut
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.instance import Instance, InstanceGraph
 from tilestitch.ir.region import Region, even_pieces
@@ -16,15 +17,16 @@ from tilestitch.ir.tiles import box_for_needs
 def split_into_instances(
     graph: Graph,
     groups: Sequence[tuple[str, ...]],
-    splits: Sequence[tuple[int, int | tuple[int, ...]]],
+    splits: Sequence[Sequence[AxisCut]],
     *,
     lean: bool = False,
     known: "PieceNeeds | None" = None,
 ) -> InstanceGraph:
     """Cut each group into pieces of its outputs and find which piece reads what another makes.
 
-    `groups` hold operator names, in an order in which the groups can run; `splits` holds per group the axis of its
-    outputs that is cut, and the number of pieces, which may be ragged, or the extent of each. An instance depends on
+    `groups` hold operator names, in an order in which the groups can run; `splits` holds per group the axes of its
+    outputs that are cut, and the number of pieces, which may be ragged, or the extent of each. Pieces are numbered with
+    the last axis first. An instance depends on
     another only where a region that it reads overlaps one that the other writes. With `lean`, a piece makes only what
     the outputs of the network need of that, where they need any of it. What is `known` of the graph is used and added
     to.
@@ -32,16 +34,15 @@ def split_into_instances(
     known = PieceNeeds(graph) if known is None else known
     needed = known.of_all if lean else {}
     instances: list[Instance] = []
-    for number, (group, (axis, cut)) in enumerate(zip(groups, splits, strict=True)):
+    for number, (group, cuts) in enumerate(zip(groups, splits, strict=True)):
         operators = [graph.by_name[name] for name in group]
         outputs = graph.leaving(operators)
-        extent = 1 if cut == 1 else min(graph.tensors[name].shape[axis] for name in outputs)
-        pieces = even_pieces(extent, cut) if isinstance(cut, int) else tuple(pairwise(accumulate(cut, initial=0)))
-        for piece, (start, stop) in enumerate(pieces):
+        for piece, slabs in enumerate(product(*(_slabs(graph, outputs, axis, cut) for axis, cut in cuts if cut != 1))):
             wanted = {}
             for name in outputs:
-                whole = Region.whole(graph.tensors[name].shape)
-                wanted[name] = whole if cut == 1 else whole.slab(axis, start, stop)
+                wanted[name] = Region.whole(graph.tensors[name].shape)
+                for slab in slabs:
+                    wanted[name] = wanted[name].slab(*slab)
                 if name in needed and needed[name].overlaps(wanted[name]):
                     wanted[name] = needed[name].intersect(wanted[name])
             boxes, reads = known.of(group, wanted)
@@ -69,6 +70,13 @@ def split_into_instances(
         for instance in instances
     )
     return InstanceGraph(tuple(instances), producers)
+
+
+def _slabs(graph: Graph, tensors: Sequence[str], axis: int, cut: int | tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """The pieces along an axis, with where each begins and ends."""
+    extent = min(graph.tensors[name].shape[axis] for name in tensors)
+    pieces = even_pieces(extent, cut) if isinstance(cut, int) else pairwise(accumulate(cut, initial=0))
+    return [(axis, start, stop) for start, stop in pieces]
 
 
 class PieceNeeds:

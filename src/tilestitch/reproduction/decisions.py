@@ -109,7 +109,7 @@ def _parking(published: PublishedGraphTurbo, graph: Graph) -> list[Row]:
         last = [max(n for n, op in enumerate(graph.operators) if op.name.startswith(end)) + 1 for end in ends]
         bounds = [0, *last, len(graph.operators)]
         groups = [tuple(op.name for op in graph.operators[start:stop]) for start, stop in pairwise(bounds)]
-        instances = split_into_instances(graph, groups, [(0, factor) for factor in factors])
+        instances = split_into_instances(graph, groups, [((0, factor),) for factor in factors])
         waiting = _most_parked_bytes(graph, instances, depth_first(instances)) / MEGABYTE
         rows.append(
             exact(f"ResNet-50, 16 images, cut {what}: most that waits, MB", source, megabytes, round(waiting, 1))
@@ -120,7 +120,7 @@ def _parking(published: PublishedGraphTurbo, graph: Graph) -> list[Row]:
 def _order(published: PublishedGraphTurbo, graph: Graph) -> list[Row]:
     found = coarse_groups(graph, 10 * MIB)
     instances = split_into_instances(
-        graph, [one.operators for one in found], [(one.split.axis, one.split.factor) for one in found]
+        graph, [one.operators for one in found], [((one.split.axis, one.split.factor),) for one in found]
     )
     expected, deep = published.order, depth_first(instances)
     what = "ResNet-50, 16 images, 10 MiB"

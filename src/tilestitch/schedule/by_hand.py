@@ -53,7 +53,7 @@ def hand_order(
 
     Raises `InputError` where pieces do not add up to the results, are left out or run before what they read.
     """
-    splits = [(group.axis, group.pieces) for group in schedule.groups]
+    splits = [group.cuts for group in schedule.groups]
     for group, members in zip(schedule.groups, groups, strict=True):
         expect_pieces(graph, schedule, group, members)
     instances = split_into_instances(graph, groups, splits, lean=schedule.lean, known=known)
@@ -150,6 +150,9 @@ def _needed(graph: Graph, group: HandGroup, where: str) -> set[str]:
 def expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, members: Sequence[str]) -> None:
     """Refuse pieces that the results of a group do not have."""
     where = f"schedule {printable(schedule.name)}: group {printable(group.name)}"
+    axes = [axis for axis, _ in group.cuts]
+    if len(set(axes)) < len(axes):
+        raise InputError(f"{where}: is cut along the axes {', '.join(map(str, axes))}; expected each once")
     inside = set(members)
     for name in members:
         for tensor in graph.by_name[name].outputs:
@@ -157,14 +160,15 @@ def expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, member
             if tensor not in graph.outputs and all(reader.name in inside for reader in readers):
                 continue
             shape = graph.tensors[tensor].shape
-            if not 0 <= group.axis < len(shape):
-                raise InputError(f"{where}: axis {group.axis}; its result {tensor} has axes 0 to {len(shape) - 1}")
-            extent = shape[group.axis]
-            count = group.pieces if isinstance(group.pieces, int) else len(group.pieces)
-            total = extent if isinstance(group.pieces, int) else sum(group.pieces)
-            smallest = 1 if isinstance(group.pieces, int) else min(group.pieces, default=0)
-            if not 1 <= count <= extent or total != extent or smallest < 1:
-                raise InputError(
-                    f"{where}: pieces {group.pieces} of {tensor}, which has {extent} along axis {group.axis}; "
-                    f"expected 1 to {extent} pieces, or extents that add up to {extent}"
-                )
+            for axis, pieces in group.cuts:
+                if not 0 <= axis < len(shape):
+                    raise InputError(f"{where}: axis {axis}; its result {tensor} has axes 0 to {len(shape) - 1}")
+                extent = shape[axis]
+                count = pieces if isinstance(pieces, int) else len(pieces)
+                total = extent if isinstance(pieces, int) else sum(pieces)
+                smallest = 1 if isinstance(pieces, int) else min(pieces, default=0)
+                if not 1 <= count <= extent or total != extent or smallest < 1:
+                    raise InputError(
+                        f"{where}: pieces {pieces} of {tensor}, which has {extent} along axis {axis}; "
+                        f"expected 1 to {extent} pieces, or extents that add up to {extent}"
+                    )

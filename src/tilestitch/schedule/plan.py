@@ -156,7 +156,7 @@ def _in_pieces(graph: Graph, partition: SubGraphs, policy: Policy, known: PieceT
     """
     kernels = partition.kernels
     names = [one.operators for one in partition.sub_graphs]
-    splits = [(one.axis, one.pieces) for one in partition.sub_graphs]
+    splits = [((one.axis, one.pieces),) for one in partition.sub_graphs]
     for cut in (with_whole_kernels(graph, names, kernels), names):
         instances = split_into_instances(graph, cut, splits, known=known.needs)
         if not can_run(instances):  # operators that moved with their kernel may make two sub-graphs wait for each other

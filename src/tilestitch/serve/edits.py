@@ -87,6 +87,7 @@ class Keep:
 
     place: int
     scope: Level | None
+    further: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class KeepAll:
 
     group: int
     scope: Level | None
+    further: tuple[tuple[int, int], ...] = ()
 
 
 Edit: TypeAlias = Border | Merge | Split | Cut | Move | Reorder | Keep | KeepAll
@@ -108,6 +110,7 @@ class _Part:
     axis: int
     pieces: int | tuple[int, ...]
     scope: Level | None
+    further: tuple[tuple[int, int], ...] = ()
 
 
 def edited(draft: Draft, edit: Edit) -> HandSchedule:
@@ -167,7 +170,7 @@ def _scopes(schedule: HandSchedule, items: Sequence[HandItem]) -> list[Level | N
 def _parts(draft: Draft, items: Sequence[HandItem]) -> list[_Part]:
     groups, scopes = draft.schedule.groups, _scopes(draft.schedule, items)
     return [
-        _Part(ends, group.axis, group.pieces, scope)
+        _Part(ends, group.axis, group.pieces, scope, group.further)
         for group, ends, scope in zip(groups, draft.ends(), scopes, strict=True)
     ]
 
@@ -180,7 +183,11 @@ def _changed(parts: list[_Part], edit: Border | Merge | Split | Cut) -> list[_Pa
         case Cut():
             if not 1 <= edit.pieces <= MOST_PIECES:
                 raise InputError(f"pieces: expected 1 to {MOST_PIECES:,}, found {edit.pieces:,}")
-            return [*parts[:number], replace(part, axis=edit.axis, pieces=edit.pieces), *parts[number + 1 :]]
+            return [
+                *parts[:number],
+                replace(part, axis=edit.axis, pieces=edit.pieces, further=()),
+                *parts[number + 1 :],
+            ]
         case Split():
             if len(part.ends) == 1:
                 raise InputError(f"group {group_name(number)} has one kernel alone; there is nothing to split")
@@ -218,7 +225,7 @@ def _changed(parts: list[_Part], edit: Border | Merge | Split | Cut) -> list[_Pa
 def _with_groups(draft: Draft, parts: Sequence[_Part]) -> HandSchedule:
     last = len(parts) - 1
     groups = [
-        HandGroup(group_name(number), () if number == last else part.ends, part.axis, part.pieces)
+        HandGroup(group_name(number), () if number == last else part.ends, part.axis, part.pieces, 0, part.further)
         for number, part in enumerate(parts)
     ]
     found = HandSchedule(NAME, tuple(groups), DEPTH_FIRST, draft.schedule.stitched)

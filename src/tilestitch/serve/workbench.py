@@ -21,7 +21,7 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.compilable import expect_compilable
 from tilestitch.hardware.load import load_machine
 from tilestitch.hardware.preset_files import chip_names
-from tilestitch.ir.by_hand import HandSchedule
+from tilestitch.ir.by_hand import HandGroup, HandSchedule
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.gap import MEANINGS
 from tilestitch.pipeline.compilation import Compilation, given
@@ -265,7 +265,7 @@ def _parts(done: Compilation, schedule: HandSchedule) -> dict[str, Json]:
                 "kernels": list(ends),
                 "axis": group.axis,
                 "pieces": group.pieces if isinstance(group.pieces, int) else len(group.pieces),
-                "uneven": not isinstance(group.pieces, int),
+                "besides": _besides(group),
                 "extents": [min(shape[axis] for shape in results) for axis in range(axes)],
             }
         )
@@ -275,6 +275,12 @@ def _parts(done: Compilation, schedule: HandSchedule) -> dict[str, Json]:
         name = f"{schedule.groups[piece.group].name}[{piece.number}]"
         order.append({"name": name, "group": piece.group, "scope": scopes.get(name), "stays": _stays(done, piece)})
     return {"groups": groups, "order": order}
+
+
+def _besides(group: HandGroup) -> str:
+    """What the number of its pieces does not say."""
+    uneven = [] if isinstance(group.pieces, int) else ["uneven"]
+    return "; ".join([*uneven, *(f"each in {pieces} along axis {axis}" for axis, pieces in group.further)])
 
 
 def _stays(done: Compilation, piece: RunPiece) -> list[str]:

@@ -173,6 +173,13 @@ KERNELS = (
         ("test_by_hand::test_pieces_may_be_uneven",),
     ),
     Mutant(
+        "of two axes pieces are cut along the first alone",
+        "kernels/instances.py",
+        "for slab in slabs:",
+        "for slab in slabs[:1]:",
+        ("test_by_hand::test_pieces_may_be_cut_along_two_axes",),
+    ),
+    Mutant(
         "a piece goes to the core that holds least of what it needs",
         "kernels/division.py",
         'np.argsort(-held, kind="mergesort")',

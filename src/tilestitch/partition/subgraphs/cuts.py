@@ -27,7 +27,7 @@ def without_repetition(graph: Graph, cuts: Sequence[SubGraph]) -> list[SubGraph]
     recomputation, and do not say which.
     """
     instances = split_into_instances(
-        graph, [cut.operators for cut in cuts], [(cut.axis, cut.pieces) if cut.pieces > 1 else (0, 1) for cut in cuts]
+        graph, [cut.operators for cut in cuts], [((cut.axis, cut.pieces),) for cut in cuts]
     )
     iterations, size_bytes = [0] * len(cuts), [0] * len(cuts)
     for instance in instances.instances:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tilestitch.pipeline.search.candidate import Candidate, Cut, in_running_order
-from tilestitch.pipeline.search.places import extent, narrow_places
+from tilestitch.pipeline.search.places import fits, narrow_places
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.schedule.pieces import KernelIndex
 
@@ -23,7 +23,7 @@ def borders(scene: Scene) -> Iterator[Candidate]:
     order = {op.name: at for at, op in enumerate(graph.operators)}
     found: list[tuple[float, Candidate]] = []
     for at in range(len(cuts) - 1):
-        if (cuts[at].axis, cuts[at].pieces) == (cuts[at + 1].axis, cuts[at + 1].pieces):
+        if cuts[at].along == cuts[at + 1].along:
             continue
         for giver, taker in ((at, at + 1), (at + 1, at)):
             own = cuts[giver].operators
@@ -33,7 +33,7 @@ def borders(scene: Scene) -> Iterator[Candidate]:
                 joined = tuple(sorted((*cuts[taker].operators, *moved), key=order.__getitem__))
                 left = [replace(cuts[giver], operators=kept)]
                 if anew:
-                    left = [one for one in _anew(cuts[giver], kept) if one.pieces <= extent(graph, one, one.axis)]
+                    left = [one for one in _anew(cuts[giver], kept) if fits(graph, one)]
                 for one in left:
                     pair = (one, replace(cuts[taker], operators=joined))
                     candidate = scene.with_cuts(at, 2, pair if giver < taker else pair[::-1])
@@ -55,4 +55,4 @@ def _moved(scene: Scene, index: KernelIndex, cut: Cut, *, forward: bool) -> Iter
 def _anew(cut: Cut, kept: tuple[str, ...]) -> list[Cut]:
     """What is left of a sub-graph, in twice or half as many pieces."""
     counts = [count for count in (cut.pieces * 2, cut.pieces // 2) if count]
-    return [replace(cut, operators=kept, pieces=count) for count in counts]
+    return [replace(cut.in_pieces(count), operators=kept) for count in counts]

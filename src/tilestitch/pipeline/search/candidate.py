@@ -1,6 +1,7 @@
 """What the search changes: a schedule as a value, and the partition by hand that says the same."""
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import DEPTH_FIRST, HandGroup, HandItem, HandSchedule
@@ -28,6 +29,26 @@ class Cut:
     pieces: int = 1
     scope: Level | None = None  # where its results wait; None: in LB where the next piece reads them, else in GB
     lag: int = 0  # by how many kernels the second of two pieces in flight is late; 0: they run one after the other
+    # More axes, along which each piece is cut again, with into how many. Samples are cut first.
+    further: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def along(self) -> tuple[tuple[int, int], ...]:
+        """Axes with the pieces along each, the outermost first."""
+        return (self.axis, self.pieces), *self.further
+
+    @property
+    def count(self) -> int:
+        """How many pieces there are in all."""
+        return prod(pieces for _, pieces in self.along)
+
+    def cut_along(self, first: tuple[int, int], *further: tuple[int, int]) -> "Cut":
+        """Cut along some axes, into so many pieces each."""
+        return replace(self, axis=first[0], pieces=first[1], further=further)
+
+    def in_pieces(self, pieces: int) -> "Cut":
+        """In so many pieces along the outermost axis, and each of these as before."""
+        return self.cut_along(*self.further) if pieces == 1 and self.further else replace(self, pieces=pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +94,7 @@ class Candidate:
         if all(cut.pieces == 1 for cut in self.cuts):
             return replace(self, batch=batch)
         cuts = tuple(
-            replace(cut, pieces=max(1, min(batch, cut.pieces * batch // self.batch))) if cut.axis == 0 else cut
+            cut.in_pieces(max(1, min(batch, cut.pieces * batch // self.batch))) if cut.axis == 0 else cut
             for cut in self.cuts
         )
         return replace(self, batch=batch, cuts=cuts)
@@ -86,7 +107,14 @@ class Candidate:
         """The same as a partition of the network without its views."""
         last = len(self.cuts) - 1
         groups = tuple(
-            HandGroup(group_name(at), () if at == last else until(graph, cut.operators), cut.axis, cut.pieces, cut.lag)
+            HandGroup(
+                group_name(at),
+                () if at == last else until(graph, cut.operators),
+                cut.axis,
+                cut.pieces,
+                cut.lag,
+                cut.further,
+            )
             for at, cut in enumerate(self.cuts)
         )
         schedule = HandSchedule(
@@ -116,7 +144,7 @@ class Candidate:
         names = with_whole_kernels(graph, [cut.operators for cut in self.cuts], self.kernels)
         for group, inside in zip(schedule.groups, names, strict=True):
             expect_pieces(graph, schedule, group, inside)
-        instances = split_into_instances(graph, names, [(cut.axis, cut.pieces) for cut in self.cuts])
+        instances = split_into_instances(graph, names, [cut.along for cut in self.cuts])
         order = depth_first(instances) if self.order == DEPTH_FIRST else breadth_first(instances)
         found = []
         for number in order:

@@ -68,7 +68,7 @@ def _multiplies(scene: Scene, op: Operator) -> bool:
 def _half_cycles(scene: Scene, kernel: tuple[str, ...]) -> int:
     """Of a half of what a core does of a kernel, where all cores that can run it share it."""
     machine, graph = scene.machine, scene.graph
-    pieces = max(cut.pieces for cut in scene.candidate.cuts if kernel[-1] in cut.operators)
+    pieces = max(cut.count for cut in scene.candidate.cuts if kernel[-1] in cut.operators)
     operators = [graph.by_name[name] for name in kernel]
     group = next(one for one in machine.groups if can_run(one.core, operators, graph, machine))
     shape = kernel_shape(graph, operators, machine, group.core)

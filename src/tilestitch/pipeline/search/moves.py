@@ -17,7 +17,7 @@ from tilestitch.pipeline.search.columns import columns
 from tilestitch.pipeline.search.fusing import fuse, unfuse
 from tilestitch.pipeline.search.halving import halves
 from tilestitch.pipeline.search.parting import join, part
-from tilestitch.pipeline.search.places import Place, extent, narrow_places, recounted
+from tilestitch.pipeline.search.places import Place, extent, fits, narrow_places, recounted
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
 from tilestitch.schedule.splits import possible_splits
@@ -58,6 +58,13 @@ def axes(scene: Scene) -> Iterator[Candidate]:
             yield scene.with_cuts(at, 1, [cut])
 
 
+def grid(scene: Scene) -> Iterator[Candidate]:
+    """A sub-graph cut along two axes, in as many pieces as before, or in two or four times as many; or along one."""
+    for at in scene.by_loss:
+        for cut in _in_grids(scene.graph, scene.candidate.cuts[at]):
+            yield scene.with_cuts(at, 1, [cut])
+
+
 def merge(scene: Scene) -> Iterator[Candidate]:
     """Two neighbouring sub-graphs as one, in the pieces of either."""
     cuts, order = scene.candidate.cuts, [op.name for op in scene.graph.operators]
@@ -65,9 +72,9 @@ def merge(scene: Scene) -> Iterator[Candidate]:
     for at in sorted(range(len(losses)), key=lambda at: (-losses[at], at)):
         both = set(cuts[at].operators) | set(cuts[at + 1].operators)
         names = tuple(name for name in order if name in both)
-        for like in dict.fromkeys((cut.axis, cut.pieces) for cut in cuts[at : at + 2]):
-            cut = Cut(names, *like)
-            if like[1] <= extent(scene.graph, cut, like[0]):
+        for like in dict.fromkeys(cut.along for cut in cuts[at : at + 2]):
+            cut = Cut(names).cut_along(*like)
+            if fits(scene.graph, cut):
                 yield scene.with_cuts(at, 2, [cut])
 
 
@@ -153,7 +160,7 @@ def _brought(candidate: Candidate, asked: Sequence[tuple[Sequence[str], Once, Ti
 def _brought_again(scene: Scene) -> dict[str, int]:
     """By the last operator of a kernel: bytes of constants that come again for every piece but the first."""
     graph, candidate = scene.graph, scene.candidate
-    pieces_of = {name: cut.pieces for cut in candidate.cuts for name in cut.operators}
+    pieces_of = {name: cut.count for cut in candidate.cuts for name in cut.operators}
     kept = {one.sink for one in candidate.rules if one.once is Once.ALL}
     found = {}
     for kernel in candidate.kernels:
@@ -318,6 +325,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "part": part,
     "merge": merge,
     "axis": axes,
+    "grid": grid,
     "order": order,
     "rules": rules,
     "places": places,
@@ -339,9 +347,7 @@ def _parted(graph: Graph, cut: Cut, place: Place) -> tuple[Cut, Cut]:
         tuple(name for name in cut.operators if name not in place.before),
     )
     found = [replace(cut, operators=names) for names in parts]
-    first, second = (
-        one if one.pieces <= extent(graph, one, one.axis) else replace(one, axis=0, pieces=1) for one in found
-    )
+    first, second = (one if fits(graph, one) else one.cut_along((0, 1)) for one in found)
     return first, second
 
 
@@ -349,17 +355,29 @@ def _recut(graph: Graph, cut: Cut) -> list[Cut]:
     """In twice or half as many pieces, or whole."""
     most = extent(graph, cut, cut.axis)
     counts = (cut.pieces * 2, cut.pieces // 2, 1)
-    return [replace(cut, pieces=count) for count in dict.fromkeys(counts) if 1 <= count <= most and count != cut.pieces]
+    return [cut.in_pieces(count) for count in dict.fromkeys(counts) if 1 <= count <= most and count != cut.pieces]
 
 
 def _along_others(graph: Graph, cut: Cut) -> list[Cut]:
     """Cut along another axis, or at all, into as many pieces, four or two."""
     return [
-        replace(cut, axis=axis, pieces=count)
+        cut.cut_along((axis, count))
         for axis in range(_rank(graph, cut))
         for count in dict.fromkeys((cut.pieces, 4, 2))
         if (axis != cut.axis or cut.pieces == 1) and 1 < count <= extent(graph, cut, axis)
     ]
+
+
+def _in_grids(graph: Graph, cut: Cut) -> list[Cut]:
+    """Each piece cut again along another axis, also where it then is as large as before; samples come first."""
+    if cut.further:
+        return [cut.cut_along(one) for one in cut.along]
+    found = []
+    for axis in range(_rank(graph, cut) if cut.pieces > 1 else 0):
+        for first, second in ((cut.pieces // 2, 2), (cut.pieces // 4, 4), (cut.pieces, 2), (cut.pieces, 4)):
+            if axis != cut.axis and first > 1:
+                found.append(cut.cut_along(*sorted(((cut.axis, first), (axis, second)))))
+    return [one for one in dict.fromkeys(found) if fits(graph, one)]
 
 
 def _cut_otherwise(graph: Graph, cut: Cut) -> list[Cut]:

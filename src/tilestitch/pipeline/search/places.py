@@ -1,6 +1,6 @@
 """Where a sub-graph can be divided, and into how many pieces it can be cut."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.pipeline.search.candidate import Cut
@@ -40,6 +40,11 @@ def extent(graph: Graph, cut: Cut, axis: int) -> int:
     return min((shape[axis] if axis < len(shape) else 1 for shape in shapes), default=1)
 
 
+def fits(graph: Graph, cut: Cut) -> bool:
+    """Whether its results have as many along each axis as it has pieces."""
+    return all(pieces <= extent(graph, cut, axis) for axis, pieces in cut.along)
+
+
 def recounted(graph: Graph, cut: Cut, up: int, down: int = 1) -> Cut:
     """In `up` pieces for every `down` that there are, as far as there is something to cut."""
-    return replace(cut, pieces=max(1, min(cut.pieces * up // down, extent(graph, cut, cut.axis))))
+    return cut.in_pieces(max(1, min(cut.pieces * up // down, extent(graph, cut, cut.axis))))

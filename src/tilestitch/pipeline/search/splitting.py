@@ -30,7 +30,7 @@ def with_parts_that_fit(
     found = [one for op in graph.operators if (one := reduction_of(graph, op)) is not None]
     if if_weights_do_not:
         found = [one for one in found if _weights_bytes(one, graph) > room]
-    pieces_of = {name: cut.pieces for cut in candidate.cuts for name in cut.operators}
+    pieces_of = {name: cut.count for cut in candidate.cuts for name in cut.operators}
     chosen: dict[str, SplitK] = {}
     taken = set[str]()
     for one in sorted(found, key=lambda one: -graph.tensors[one.hidden].size_bytes):  # what one cuts no other does
