@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tilestitch.hardware.accelerator import Level
-from tilestitch.ir.rewriting import Band, Rewriting, SplitK, Stream
+from tilestitch.ir.rewriting import Across, Band, Rewriting, SplitK, Stream
 from tilestitch.ir.tile_rule import KernelRule
 
 AxisCut: TypeAlias = tuple[int, int | tuple[int, ...]]  # an axis, and the number of pieces or the extent of each
@@ -24,8 +24,9 @@ class HandGroup:
     """All that the operators `until` need and no group before has; without `until`, all that is left.
 
     Its results are cut along `axis` into so many `pieces`, as even as possible, or into pieces of the extents given;
-    and each of these along each axis of `further`, into as many as that says. Pieces are numbered in that order. With a `lag` two pieces that follow one another are in flight together: the second begins when so many kernels of
-    the first have run, and then they take turns.
+    and each of these along each axis of `further`, into as many as that says. Pieces are numbered in that order. With a
+    `lag` two pieces that follow one another are in flight together: the second begins when so many kernels of the first
+    have run, and then they take turns.
     """
 
     name: str
@@ -72,6 +73,7 @@ class HandSchedule:
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     streams: tuple[Stream, ...] = ()  # softmaxes between products that run block by block
     split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, each behind what makes that part
+    across: tuple[Across, ...] = ()  # products whose reduction can be divided among cores
     refined: bool = False  # whether the order of instructions is made better by its own simulation, back and forth
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
     lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
@@ -80,7 +82,7 @@ class HandSchedule:
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
         whole = self.joined, self.apart, self.folded
-        return Rewriting(*whole, tuple(self.bands), tuple(self.streams), tuple(self.split_k))
+        return Rewriting(*whole, tuple(self.bands), tuple(self.streams), tuple(self.split_k), tuple(self.across))
 
 
 @dataclass(frozen=True, slots=True)

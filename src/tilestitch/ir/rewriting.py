@@ -37,6 +37,14 @@ class SplitK:
 
 
 @dataclass(frozen=True, slots=True)
+class Across:
+    """A product of whose reduction different cores can add up a part each, of so many equal ones."""
+
+    operator: str
+    parts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rewriting:
     """What is rewritten: by default nothing."""
 
@@ -46,3 +54,4 @@ class Rewriting:
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
     streams: tuple[Stream, ...] = ()  # softmaxes that run block by block, in the order of the network
     split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, in the order of the network
+    across: tuple[Across, ...] = ()  # products whose reduction is divided among cores, in the order of the network

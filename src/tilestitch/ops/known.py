@@ -125,7 +125,8 @@ KNOWN: dict[str, Known] = {
         for kind, function in FUNCTIONS.items()
     },
     **dict.fromkeys(("conv", "matmul"), _PRODUCT),
-    **{f"reduce_{name}": Known((1, 1)) for name in ("max", "mean", "min", "prod", "sum", "variance")},
+    **{f"reduce_{name}": Known((1, 1)) for name in ("max", "mean", "min", "prod", "variance")},
+    "reduce_sum": Known((1, 1), optional={PARTIAL: int}),
     **dict.fromkeys(("hardmax", "log_softmax", "max_pool", "pad", "softmax"), Known((1, 1))),
     **dict.fromkeys(("arg_max", "arg_min"), Known((1, 1), attributes={"select_last_index": int})),
     **dict.fromkeys(("cum_prod", "cum_sum"), Known((1, 1), attributes={"exclusive": int, "reverse": int})),

@@ -20,6 +20,7 @@ from tilestitch.ir.choices import MAX_BATCH, Effort, Stage
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import ByHand, Groups
 from tilestitch.ir.report import DECIDING_SHARE, CheckRow
+from tilestitch.ir.rewriting import Rewriting
 from tilestitch.ir.schedule import Schedule
 from tilestitch.lower.sums import with_sums
 from tilestitch.passes import simplify
@@ -420,10 +421,9 @@ def _checked(request: Request, done: Compilation, model: onnx.ModelProto, refere
 def _unblocked(done: Compilation) -> Graph:
     """The network of a schedule, with every softmax and product whole: what parts of them round is no excuse."""
     partition = given(done.partition)
-    if not isinstance(partition, ByHand) or not (partition.schedule.streams or partition.schedule.split_k):
-        return given(done.schedule).graph
-    graph, _ = composed_graph(given(done.simplified), replace(partition.schedule.rewriting, streams=(), split_k=()))
-    return graph
+    asked = partition.schedule.rewriting if isinstance(partition, ByHand) else Rewriting()
+    whole = replace(asked, streams=(), split_k=(), across=())
+    return given(done.schedule).graph if whole == asked else composed_graph(given(done.simplified), whole)[0]
 
 
 def _references(model: onnx.ModelProto, schedule: Schedule, graph: Graph) -> "tuple[Reference, ...]":

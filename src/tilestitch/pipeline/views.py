@@ -13,6 +13,7 @@ from tilestitch.ir.rewriting import Rewriting
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.verify import verify_graph
 from tilestitch.kernels.runnable import by_units
+from tilestitch.passes.across import with_reductions_across
 from tilestitch.passes.banded import with_bands
 from tilestitch.passes.factors import without_factors
 from tilestitch.passes.joined import joined
@@ -68,9 +69,10 @@ def composed_graph(simplified: Graph, rewriting: Rewriting = Rewriting()) -> Wit
     folding = (without_factors,) if rewriting.folded else ()
     streaming = (partial(with_streams, streams=rewriting.streams),) if rewriting.streams else ()
     splitting = (partial(with_split_k, splits=rewriting.split_k),) if rewriting.split_k else ()
+    dividing = (partial(with_reductions_across, asked=rewriting.across),) if rewriting.across else ()
     joining = (joined,) if rewriting.joined else ()
     parting = (in_parts,) if rewriting.apart else ()
-    for change in (*folding, *streaming, *splitting, *joining, *parting):
+    for change in (*folding, *streaming, *splitting, *dividing, *joining, *parting):
         graph, parts = change(graph)
         now = {old: tuple(dict.fromkeys(one for name in names for one in parts[name])) for old, names in now.items()}
     verify_graph(graph)

@@ -8,7 +8,7 @@ from tilestitch.ir.by_hand import DEPTH_FIRST, HandGroup, HandItem, HandSchedule
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import ByHand, Kernels, SubGraphs
-from tilestitch.ir.rewriting import Band, Rewriting, SplitK, Stream
+from tilestitch.ir.rewriting import Across, Band, Rewriting, SplitK, Stream
 from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.pipeline.compilation import Compilation, given
@@ -73,11 +73,12 @@ class Candidate:
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
     streams: tuple[Stream, ...] = ()  # softmaxes between products that run block by block, in the same order
     split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, in the same order
+    across: tuple[Across, ...] = ()  # products whose reduction is divided among cores, in the same order
 
     @property
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
-        return Rewriting(self.joined, self.apart, self.folded, self.bands, self.streams, self.split_k)
+        return Rewriting(self.joined, self.apart, self.folded, self.bands, self.streams, self.split_k, self.across)
 
     @property
     def together(self) -> tuple[str, ...]:
@@ -132,6 +133,7 @@ class Candidate:
             bands=self.bands,
             streams=self.streams,
             split_k=self.split_k,
+            across=self.across,
             rules=self.rules,
             lean=True,
         )

@@ -14,6 +14,7 @@ from tilestitch.pipeline.search.banding import band
 from tilestitch.pipeline.search.borders import borders
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.columns import columns
+from tilestitch.pipeline.search.dividing import across
 from tilestitch.pipeline.search.fusing import fuse, unfuse
 from tilestitch.pipeline.search.halving import halves
 from tilestitch.pipeline.search.parting import join, part
@@ -104,7 +105,7 @@ def tiles(scene: Scene) -> Iterator[Candidate]:
     candidate = scene.candidate
     for rule in TILE_RULES:
         yield with_rules(candidate, candidate.sinks, tiles=rule)
-    for sinks in _alike(scene):
+    for sinks in scene.alike:
         for rule in TILE_RULES:
             yield with_rules(candidate, sinks, tiles=rule)
 
@@ -116,7 +117,7 @@ def bring(scene: Scene) -> Iterator[Candidate]:
     if set(picking.values()) & set(graph.producers):
         yield replace(candidate, picks=not candidate.picks)
     again = _brought_again(scene)
-    alike = sorted(_alike(scene), key=lambda sinks: -sum(map(again.__getitem__, sinks)))
+    alike = sorted(scene.alike, key=lambda sinks: -sum(map(again.__getitem__, sinks)))
     all_once = {one.sink for one in candidate.rules if one.once is Once.ALL}
     others = tuple(sink for sink in candidate.sinks if sink not in all_once)
     several: list[Sequence[str]] = [sinks for sinks in alike if any(map(again.__getitem__, sinks))]
@@ -174,7 +175,7 @@ def divide(scene: Scene) -> Iterator[Candidate]:
     """Kernels that are alike divided among all cores along other dims, along few first, or as the estimate says."""
     graph, candidate, cores = scene.graph, scene.candidate, len(scene.machine.cores)
     asked = {one.sink: one.splits for one in candidate.rules}
-    for sinks in _alike(scene):
+    for sinks in scene.alike:
         dims = graph.by_name[sinks[0]].dims
         ways = possible_splits(tuple(dim.extent if dim.kind is DimKind.PARALLEL else 1 for dim in dims), cores)
         most = max(map(prod, ways))
@@ -182,14 +183,6 @@ def divide(scene: Scene) -> Iterator[Candidate]:
         for splits in (*sorted(used, key=lambda splits: sum(one > 1 for one in splits)), ()):
             if splits != asked.get(sinks[0], ()):
                 yield with_rules(candidate, sinks, splits=splits)
-
-
-def _alike(scene: Scene) -> list[list[str]]:
-    """The last operators of kernels that are alike, first those that lose most cycles."""
-    graph, alike = scene.graph, dict[Signature, list[str]]()
-    for kernel in scene.candidate.kernels:
-        alike.setdefault(signature(graph, [graph.by_name[name] for name in kernel]), []).append(kernel[-1])
-    return sorted(alike.values(), key=lambda sinks: -scene.lost(sinks))
 
 
 def park(scene: Scene) -> Iterator[Candidate]:
@@ -280,7 +273,7 @@ def together(scene: Scene) -> Iterator[Candidate]:
     now = set(candidate.together)
     if len(now) < len(candidate.sinks):
         yield with_rules(candidate, candidate.sinks, together=True)
-    for sinks in _alike(scene)[:TOGETHER_KINDS] if now else ():
+    for sinks in scene.alike[:TOGETHER_KINDS] if now else ():
         yield with_rules(candidate, sinks, together=not now >= set(sinks))
 
 
@@ -322,6 +315,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "columns": columns,
     "bring": bring,
     "divide": divide,
+    "across": across,
     "part": part,
     "merge": merge,
     "axis": axes,

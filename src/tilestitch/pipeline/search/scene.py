@@ -31,6 +31,15 @@ class Scene:
         cuts = self.candidate.cuts
         return sorted(range(len(cuts)), key=lambda at: (-self.lost(cuts[at].operators), at))
 
+    @property
+    def alike(self) -> list[list[str]]:
+        """The last operators of kernels that are alike, first those that lose most cycles."""
+        alike: dict[Signature, list[str]] = {}
+        for kernel in self.candidate.kernels:
+            operators = [self.graph.by_name[name] for name in kernel]
+            alike.setdefault(signature(self.graph, operators), []).append(kernel[-1])
+        return sorted(alike.values(), key=lambda sinks: -self.lost(sinks))
+
     def with_cuts(self, at: int, count: int, cuts: Sequence[Cut]) -> Candidate:
         """The candidate with others instead of some neighbouring cuts."""
         own = self.candidate.cuts
