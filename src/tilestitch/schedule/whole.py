@@ -42,12 +42,12 @@ def with_whole_constants(
     for at, operand in enumerate(shape.operands):
         size_bytes, part_bytes = int(operands[at, WHOLE]), max(1, int(operands[at, SIZE]))
         fewer = whole_transfers(size_bytes) < ceil_div(size_bytes, part_bytes)
-        if found[at] or not fewer or not place.shares[at, PLAIN] or operand.tensor not in shape.graph.constants:
+        if found[at] or not place.shares[at, PLAIN] or operand.tensor not in shape.graph.constants:
             continue
         more = found.copy()
         more[[number for number, other in enumerate(shape.operands) if other.tensor == operand.tensor]] = 1
         then, bytes_then, need = figures(more)
-        if bytes_then > ddr:
+        if bytes_then > ddr or (bytes_then == ddr and not fewer):
             continue
         if need <= place.rooms[GB]:
             tested[GB, 0] = max(tested[GB, 0], need)
