@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from tests.helpers.graphs import Net
 from tests.helpers.pairs import first
 from tests.helpers.verified import REFERENCES, machine_named, model
 from tilestitch import api
@@ -15,7 +16,7 @@ from tilestitch.cost.block_bounds import least_block_cycles
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.choices import Effort, Stage
 from tilestitch.ir.partition import Blocks
-from tilestitch.ir.tile_rule import Once
+from tilestitch.ir.tile_rule import KernelRule, Once
 from tilestitch.kernels.runnable import picks_from_itself
 from tilestitch.lower import blocks
 from tilestitch.ops.depthwise import sizes_of
@@ -310,6 +311,25 @@ def test_pieces_are_cut_again_along_another_axis():
     assert {one.cuts[0].along for one in MOVES["grid"](again)} >= {((0, 2),), ((2, 2),)}
     (halved, *_) = (one.cuts[0] for one in MOVES["pieces"](again) if one.cuts[0].pieces < 2 or not one.cuts[0].further)
     assert halved.along == ((2, 2),)
+
+
+@pytest.mark.parametrize(("channels", "width"), [(8, 112), (16, 56)])
+def test_the_sums_of_the_largest_tile_fit(channels, width):
+    """Of a pooled convolution on two cores: tiles of the second are longer, as those of the first end in padding.
+
+    With 4 rows and 28 columns of the pool, of 8 channels, these are 9 rows and 57 columns of sums: 16,416 B of 16,384.
+    """
+    net = Net()
+    conv = net.op("Conv", net.input("N", 4, 64, width), net.random(channels, 4, 3, 3), pads=[1] * 4, name="conv")
+    pooled = net.op("Relu", conv, name="relu")
+    model = net.model(net.op("MaxPool", pooled, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4, name="pool"))
+    request = requested(model, "pooled", machine_named("toy"), Options(batch=1, verify=True))
+    evaluator = Evaluator(request, Networks(model, "pooled", fold_bn=True))
+    kernel = ("conv", "relu", "pool")
+    rules = (KernelRule("pool", splits=(1, 1, 1, 2, 1, 1)),)
+    done = evaluator.compiled(Candidate(1, (kernel,), (Cut(kernel),), rules=rules))
+    assert done.schedule is not None
+    assert [one.tiling.splits[3] for one in done.schedule.kernels] == [2]
 
 
 @pytest.mark.parametrize("scope", [None, Level.GB])

@@ -150,10 +150,13 @@ def measure(
     for at in range(len(nest.made)):
         tensor, in_place = nest.made[at, TENSOR_OF], nest.made[at, IN_PLACE]
         made_region(nest, tensor, boxes, found, needed[tensor])
-        size = bytes_of(nest, tensor, found)
+        size = room = bytes_of(nest, tensor, found)
         made[at, SIZE], made[at, SLOTS] = size, slots
+        if two:
+            made_region(nest, tensor, far_boxes, other, needed[tensor])
+            room = _room(nest, tensor, found, other)
         if not in_place and not place.stays[at, 1]:
-            made_bytes += slots * aligned(size)
+            made_bytes += slots * aligned(room)
         if nest.made[at, IS_RESULT]:
             _strides(nest, rates, tensor, found, made[at])
     needs[LB] += 0.0 if in_gb else made_bytes
@@ -172,13 +175,13 @@ def measure(
             vector += vector_cycles(nest, op, boxes[op]) + rates.compute_cycles
         if nest.operators[op, UNIT] >= MATRIX and nest.core[SUMS] and (parts > 1 or not nest.core[ON_TREE]):
             first = nest.operators[op, FIRST_WRITE]
+            tensor = nest.accesses[first, TENSOR]
             hull(nest, first, boxes[op], found)
-            sums = (
-                4.0
-                / nest.tensors[nest.accesses[first, TENSOR], ELEMENT]
-                * bytes_of(nest, nest.accesses[first, TENSOR], found)
-            )
-            needs[ACCUMULATORS] = max(needs[ACCUMULATORS], sums)
+            room = bytes_of(nest, tensor, found)
+            if two:
+                hull(nest, first, far_boxes[op], other)
+                room = _room(nest, tensor, found, other)
+            needs[ACCUMULATORS] = max(needs[ACCUMULATORS], 4.0 / nest.tensors[tensor, ELEMENT] * room)
 
     whole[TILES], whole[CORES], whole[PARTS], whole[GATHERED] = tiles, cores, parts, gathered
     whole[MATRIX_CYCLES], whole[VECTOR_CYCLES] = matrix, vector
@@ -199,6 +202,15 @@ def measure(
 def _home(nest: Nest) -> int:
     """Where a core has its operands and results."""
     return nest.core[HOME]
+
+
+@inner
+def _room(nest: Nest, tensor: int, one: np.ndarray, other: np.ndarray) -> float:
+    """Bytes of a region that is as long along each axis as the longer of two."""
+    size = float(nest.tensors[tensor, ELEMENT])
+    for axis in range(nest.tensors[tensor, RANK]):
+        size *= max(one[1, axis] - one[0, axis], other[1, axis] - other[0, axis])
+    return size
 
 
 @inner

@@ -48,6 +48,15 @@ COST = (
         ("test_estimate::test_bounds_count_no_more_rows_than_a_table_has",),
     ),
     Mutant(
+        "the sums of the second of two tiles need no room of their own",
+        "cost/kernel.py",
+        """            if two:
+                hull(nest, first, far_boxes[op], other)""",
+        """            if two and not two:
+                hull(nest, first, far_boxes[op], other)""",
+        ("test_best::test_the_sums_of_the_largest_tile_fit",),
+    ),
+    Mutant(
         "the estimate forgets DDR",
         "cost/kernel.py",
         "ddr / (numerator / denominator) // 1 + dma_copies * rates.dma_cycles // 2 - ddr_rim,",
