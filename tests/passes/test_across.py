@@ -1,5 +1,6 @@
 """Products whose reduction is divided among cores: the same values, and less time where results are few."""
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -139,11 +140,11 @@ def test_what_cannot_be_divided_is_refused():
         with_reductions_across(graph, (Across("second", 2), Across("second.parts", 2)))
 
 
-def searched(machine: str) -> tuple[Evaluator, Scene]:
-    """What evaluates candidates of the narrow network on a machine, and one with what its kernels lose."""
-    done = api.compile(NARROW, machine, strategy="graphturbo", batch=1)
-    request = requested(NARROW, "narrow", machine_named(machine), done.options)
-    evaluator = Evaluator(request, Networks(NARROW, "narrow", fold_bn=True))
+def searched(machine: str, network: onnx.ModelProto = NARROW) -> tuple[Evaluator, Scene]:
+    """What evaluates candidates of a network on a machine, and one with what its kernels lose."""
+    done = api.compile(network, machine, strategy="graphturbo", batch=1)
+    request = requested(network, "network", machine_named(machine), done.options)
+    evaluator = Evaluator(request, Networks(network, "network", fold_bn=True))
     begin = given(candidate_of(done))
     one = given(evaluator.evaluate(begin))
     return evaluator, Scene(begin, evaluator.graph(begin), request.machine, one.lost_cycles, (1,))
@@ -161,6 +162,17 @@ def test_the_search_divides_products_of_few_results():
     assert fastest.latency_cycles < given(evaluator.evaluate(scene.candidate)).latency_cycles
     again = evaluator.compiled(fastest.candidate, alone=True)
     assert given(again.trace).latency_cycles == fastest.latency_cycles
+
+
+def test_products_can_be_divided_one_after_another():
+    """What is divided is said in the order of the network, whichever came first."""
+    evaluator, scene = searched("ascend910", perceptron(rows=8, width=64, hidden=1024))
+    begin = next(one for one in across(scene) if [asked.operator for asked in one.across] == ["second"])
+    others = list(across(replace(scene, candidate=begin, graph=evaluator.graph(begin))))
+    assert others
+    for one in others:
+        assert [asked.operator for asked in one.across] == ["first", "second"]
+        assert evaluator.evaluate(one) is not None
 
 
 def test_products_of_many_results_are_left_whole():
