@@ -6,7 +6,9 @@ import pytest
 import tilestitch
 from tests.gpu.builds import expect_equal
 from tests.gpu.chains import convolutions, products
+from tests.helpers.perceptrons import perceptron
 from tilestitch import KernelOptions
+from tilestitch.ir.rewriting import Across
 
 BATCH = 4
 
@@ -52,4 +54,32 @@ def test_every_split_of_products_is_right(tmp_path, seed, rows):
         for axis, pieces in splits
         for dtype in ("float32", "float16")
     }
+    expect_equal(tmp_path, model, builds, BATCH)
+
+
+def test_pieces_along_two_axes_are_right(tmp_path):
+    """Samples, and rows of each, with halos between these."""
+    model = convolutions(np.random.default_rng([7, 23]), 2)
+    group = tilestitch.HandGroup("all", pieces=2, further=((2, 2),))
+    schedule = tilestitch.HandSchedule("by hand", (group,), "depth_first")
+    options = tilestitch.Options(batch=BATCH, batch_per_cluster=BATCH)
+    builds = {
+        dtype: tilestitch.build(model, strategy=schedule, options=options, kernels=KernelOptions(dtype=dtype))
+        for dtype in ("float32", "float16")
+    }
+    assert {len({row["module"] for row in built.records()}) for built in builds.values()} == {4}
+    expect_equal(tmp_path, model, builds, BATCH)
+
+
+def test_divided_reductions_are_right(tmp_path):
+    """Every part of a product by itself, and their sum with what follows."""
+    model = perceptron(rows=6, width=16, hidden=48)
+    options = tilestitch.Options(batch=BATCH, batch_per_cluster=BATCH)
+    builds = {}
+    for dtype in ("float32", "float16"):
+        for parts in (2, 6):
+            asked = (Across("second", parts), Across("first", 2))
+            schedule = tilestitch.HandSchedule("divided", (tilestitch.HandGroup("all"),), across=asked)
+            kernels = KernelOptions(dtype=dtype)
+            builds[f"{dtype}-{parts}"] = tilestitch.build(model, strategy=schedule, options=options, kernels=kernels)
     expect_equal(tmp_path, model, builds, BATCH)
