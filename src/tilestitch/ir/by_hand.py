@@ -24,7 +24,7 @@ class HandGroup:
     """All that the operators `until` need and no group before has; without `until`, all that is left.
 
     Its results are cut along `axis` into so many `pieces`, as even as possible, or into pieces of the extents given;
-    and each of these along each axis of `further`, into as many as that says. Pieces are numbered in that order. With a
+    and each of these along each axis of `further`, into as many as that says, pieces of the last axis first. With a
     `lag` two pieces that follow one another are in flight together: the second begins when so many kernels of the first
     have run, and then they take turns.
     """
@@ -37,7 +37,7 @@ class HandGroup:
     further: tuple[tuple[int, int], ...] = ()
 
     @property
-    def cuts(self) -> tuple[AxisCut, ...]:
+    def along(self) -> tuple[AxisCut, ...]:
         """Axes with how each is cut, the outermost first."""
         return (self.axis, self.pieces), *self.further
 

@@ -96,7 +96,7 @@ class ByHand(Brief):
     def __str__(self) -> str:
         groups = self.schedule.groups
         lines = (
-            f"{group.name}: pieces {', each in '.join(f'{pieces} along axis {axis}' for axis, pieces in group.cuts)}"
+            f"{group.name}: pieces {', each in '.join(f'{pieces} along axis {axis}' for axis, pieces in group.along)}"
             + (f", until {', '.join(group.until)}" if group.until else ", all that is left")
             for group in groups
         )

@@ -25,11 +25,10 @@ def split_into_instances(
     """Cut each group into pieces of its outputs and find which piece reads what another makes.
 
     `groups` hold operator names, in an order in which the groups can run; `splits` holds per group the axes of its
-    outputs that are cut, and the number of pieces, which may be ragged, or the extent of each. Pieces are numbered with
-    the last axis first. An instance depends on
-    another only where a region that it reads overlaps one that the other writes. With `lean`, a piece makes only what
-    the outputs of the network need of that, where they need any of it. What is `known` of the graph is used and added
-    to.
+    outputs that are cut, and the number of pieces, which may be ragged, or the extent of each. Pieces are numbered such
+    that the last axis changes fastest. An instance depends on another only where a region that it reads overlaps one
+    that the other writes. With `lean`, a piece makes only what the outputs of the network need of that, where they need
+    any of it. What is `known` of the graph is used and added to.
     """
     known = PieceNeeds(graph) if known is None else known
     needed = known.of_all if lean else {}

@@ -2,7 +2,7 @@
 
 from tilestitch.ir.graph import Operator
 
-PARTIAL = "partial"  # the attribute of an addition that adds a part of a product to the sum of those before it
+PARTIAL = "partial"  # the attribute of what adds up parts of a product, with its bias
 
 
 def is_partial_sum(op: Operator) -> bool:

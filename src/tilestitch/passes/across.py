@@ -5,29 +5,25 @@ parts of the reduction is parallel, and can be divided among cores like any othe
 ordinary operators, so that tiles, places, waits, prices and bounds are those of any others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError, printable
 from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.rewriting import Across
-from tilestitch.ops import is_contraction
 from tilestitch.ops.contraction import product_shape, roles
 from tilestitch.ops.partial_sums import PARTIAL
 from tilestitch.ops.streaming import BLOCK_OF
 from tilestitch.passes.fold import fresh_name
-
-# A network, and which of its operators do the work of each that was there before.
-Divided = tuple[Graph, Mapping[str, tuple[str, ...]]]
+from tilestitch.passes.split_k import Split, is_plain_product
 
 
 def reduction_loop(graph: Graph, op: Operator) -> int | None:
     """The longest loop of a product's reduction; None of what is no product of floats, or takes part in another one."""
-    floats = all(graph.tensors[name].dtype.is_float for name in (*op.inputs, *op.outputs))
-    if not is_contraction(op) or not floats or op.attributes or len(op.writes) != 1:
+    if not is_plain_product(graph, op) or len(graph.producers[op.outputs[0]]) != 1:
         return None
-    if len(graph.producers[op.outputs[0]]) != 1 or any(read.indirect_axis is not None for read in op.reads):
+    if any(read.indirect_axis is not None for read in op.reads):
         return None
     loops = roles(op).k
     if not loops or any(_of_result(op, read) is None for read in op.reads[2:]):
@@ -35,7 +31,7 @@ def reduction_loop(graph: Graph, op: Operator) -> int | None:
     return max(loops, key=lambda loop: (op.dims[loop].extent, -loop))
 
 
-def with_reductions_across(graph: Graph, asked: Sequence[Across]) -> Divided:
+def with_reductions_across(graph: Graph, asked: Sequence[Across]) -> Split:
     """The same network, of which views are composed away, with the reductions of some products in equal parts.
 
     What makes all parts is named `<operator>.parts`; what ends with the result has the name of the product. Raises

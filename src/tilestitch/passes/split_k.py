@@ -52,7 +52,7 @@ def reduction_of(graph: Graph, product: Operator) -> Reduction | None:
 
     Its channels are made by another product, and by what follows that channel by channel; nobody else reads them.
     """
-    if not _is_plain_product(graph, product) or product.reads[0].tensor in product.inputs[1:]:
+    if not is_plain_product(graph, product) or product.reads[0].tensor in product.inputs[1:]:
         return None
     shape = graph.tensors[product.reads[0].tensor].shape
     for loop in roles(product).k:
@@ -91,7 +91,7 @@ def _loop_of(graph: Graph, op: Operator, cut: Mapping[str, int]) -> int | None:
     name = op.outputs[0]
     if len(op.writes) != 1 or len(graph.producers[name]) != 1 or name in graph.outputs:
         return None
-    if not (is_elementwise(op) or _is_plain_product(graph, op)) or graph.tensors[name].dtype not in _FLOATS:
+    if not (is_elementwise(op) or is_plain_product(graph, op)) or graph.tensors[name].dtype not in _FLOATS:
         return None
     terms = op.writes[0].axes[cut[name]].terms
     if len(terms) != 1 or any(read.indirect_axis is not None for read in op.reads):
@@ -118,7 +118,7 @@ def _axis_of(op: Operator, access: Access, loop: int, shape: Sequence[int]) -> i
     return at if whole else None
 
 
-def _is_plain_product(graph: Graph, op: Operator) -> bool:
+def is_plain_product(graph: Graph, op: Operator) -> bool:
     """Whether an operator is a product of floats, and nothing but that."""
     floats = all(graph.tensors[name].dtype in _FLOATS for name in (*op.inputs, *op.outputs))
     return is_contraction(op) and floats and not op.attributes and len(op.writes) == 1

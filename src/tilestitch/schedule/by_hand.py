@@ -53,7 +53,7 @@ def hand_order(
 
     Raises `InputError` where pieces do not add up to the results, are left out or run before what they read.
     """
-    splits = [group.cuts for group in schedule.groups]
+    splits = [group.along for group in schedule.groups]
     for group, members in zip(schedule.groups, groups, strict=True):
         expect_pieces(graph, schedule, group, members)
     instances = split_into_instances(graph, groups, splits, lean=schedule.lean, known=known)
@@ -150,7 +150,7 @@ def _needed(graph: Graph, group: HandGroup, where: str) -> set[str]:
 def expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, members: Sequence[str]) -> None:
     """Refuse pieces that the results of a group do not have."""
     where = f"schedule {printable(schedule.name)}: group {printable(group.name)}"
-    axes = [axis for axis, _ in group.cuts]
+    axes = [axis for axis, _ in group.along]
     if len(set(axes)) < len(axes):
         raise InputError(f"{where}: is cut along the axes {', '.join(map(str, axes))}; expected each once")
     inside = set(members)
@@ -160,7 +160,7 @@ def expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, member
             if tensor not in graph.outputs and all(reader.name in inside for reader in readers):
                 continue
             shape = graph.tensors[tensor].shape
-            for axis, pieces in group.cuts:
+            for axis, pieces in group.along:
                 if not 0 <= axis < len(shape):
                     raise InputError(f"{where}: axis {axis}; its result {tensor} has axes 0 to {len(shape) - 1}")
                 extent = shape[axis]

@@ -26,8 +26,8 @@ def with_whole_constants(
 ) -> tuple[np.ndarray, int]:
     """What GB holds whole with such constants added, one after another as far as there is room, and estimated cycles.
 
-    Those are added that come in fewer transfers than they have parts, without more bytes from DDR. Notes which rooms of
-    GB were `tested`, as `search.Found` has them.
+    Those are added that then come in fewer bytes from DDR, or in as many and fewer transfers than they have parts.
+    Notes which rooms of GB were `tested`, as `search.Found` has them.
     """
     count = len(nest.operands)
     counts = np.zeros(len(place.extents), np.int64)
