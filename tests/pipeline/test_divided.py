@@ -5,22 +5,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.helpers.graphs import Net
 from tests.helpers.kernel_runs import product
 from tilestitch import api
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
-from tilestitch.ir.by_hand import HandSchedule
+from tilestitch.ir.by_hand import HandGroup, HandSchedule
 from tilestitch.ir.choices import BindingRule, Stage
 from tilestitch.ir.program import EngineKind, Kind
-from tilestitch.ir.tile_rule import KernelRule, Once, TileRule
+from tilestitch.ir.tile_rule import KernelRule, Once, TileRoom, TileRule
 from tilestitch.kernels.surroundings import Room, Surroundings
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import resume_network
 from tilestitch.pipeline.hand_schedule import hand_schedule_of
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.stage_files import stage_text, started
+from tilestitch.schedule import tiling
 from tilestitch.schedule.tiling import Shapes, tile_in_rooms
+from tilestitch.schedule.whole import with_whole_constants as whole
 
 MACHINE, BATCH = "stcp920", 4
 
@@ -132,3 +135,23 @@ def test_constants_come_as_a_whole_as_far_as_there_is_room():
         assert known is not None
         assert known.hold(rooms, machine)
         assert not known.hold({**rooms, Level.GB: Room(sizes[1 - number])}, machine)
+
+
+def test_constants_that_would_come_again_come_as_a_whole(monkeypatch):
+    """Weights in 16 parts, as many as transfers, for each of three samples: the whole is a third of the bytes."""
+    calls = []
+    monkeypatch.setattr(tiling, "with_whole_constants", lambda *given: calls.append(given) or whole(*given))
+    net = Net()
+    conv = net.op(
+        "Conv", net.op("Relu", net.input("N", 256, 126, 39)), net.random(256, 256, 3, 3), strides=[2, 2], name="conv"
+    )
+    rule = KernelRule("conv", TileRule(columns=True, room=TileRoom.WHOLE, parts=True), once=Once.KERNEL)
+    schedule = HandSchedule("whole", (HandGroup("all"),), rules=(rule,))
+    options = Options(batch_per_cluster=3, stop_after=Stage.SCHEDULE)
+    api.compile(net.model(conv), "stcp920-paper", strategy=schedule, batch=12, options=options)
+    shape, nest, rates, place, tiled, tested = calls[-1]
+    assert tiled.tile.tolist()[:2] == [1, 64]
+    without = tiled._replace(resident=np.zeros_like(tiled.resident))
+    found, _ = whole(shape, nest, rates, place, without, tested)
+    weights = [number for number, one in enumerate(shape.operands) if one.tensor in shape.graph.constants]
+    assert [found[number] for number in weights] == [1]
