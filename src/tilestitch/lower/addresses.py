@@ -62,7 +62,7 @@ class Surface:
     """What is free for a kernel."""
 
     windows: Mapping[Level, tuple[int, int]]  # of the levels at which something is kept: the largest free interval
-    ring: Ring | None  # of staging in GB, where kernels are stitched
+    ring: Ring  # of staging in GB, for kernels that are stitched to the one before
     sums: Mapping[int, Ring]  # of accumulators, by number of the memory
     tiles: Mapping[int, Ring]  # of kernels behind one another, by number of the memory
     upper: bool  # whether the kernel's own places lie at the upper end of those, rather than at the lower
@@ -80,14 +80,15 @@ class Places:
 def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Places:
     """Everything of a kernel at the lower or upper end of what is free.
 
-    What a stitched kernel keeps whole in GB lies in the ring if it can, to load as early as what passes it.
+    What a stitched kernel keeps whole in GB lies in the ring if it can, to load as early as what passes it. The ring
+    begins behind the places of the kernel that launches, so that the next one need not wait for these.
     """
     own_bytes = list(demand.own_bytes)
     whole: dict[str, int] = {}
     span: tuple[int, int] | None = None
     beside: dict[str, int] = {}
-    if free.ring is not None and cluster.has(Level.GB):
-        gb = cluster.space(Level.GB)
+    gb = cluster.space(Level.GB) if cluster.has(Level.GB) else None
+    if gb is not None and not kernel.launches:
         low, high = _beyond(cluster, gb, own_bytes[gb], free)
         free.ring.enter(low, high)
         begin = free.ring.address
@@ -110,7 +111,10 @@ def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Pl
                     "a machine with more of that memory",
                 )
     begins = tuple(_begin(cluster, kernel, space, size, free) for space, size in enumerate(own_bytes))
-    whole.update({name: begins[cluster.space(Level.GB)] + at for name, at in beside.items()})
+    if gb is not None:
+        whole.update({name: begins[gb] + at for name, at in beside.items()})
+        if kernel.launches:
+            free.ring.address = begins[gb] + aligned(own_bytes[gb])
     return Places(begins, whole, span or (0, 0))
 
 
@@ -125,7 +129,7 @@ def addresses(
     for row in np.flatnonzero(bases == Base.WHOLE).tolist():
         found[row] = places.whole[block.tensors[rows[row, TENSOR]]]
     passing = np.flatnonzero(bases == Base.RING)
-    if free.ring is not None and len(passing):
+    if len(passing):
         found[passing] = [free.ring.take(size_bytes, *places.ring) for size_bytes in rows[passing, ADDRESS].tolist()]
     if ring:
         summed = np.flatnonzero(bases == Base.SUMS)

@@ -62,9 +62,8 @@ class Homes:
             results[home.tensor] = self._buffers(home) if home.instead_of is None else self._taken_over(home)
             self._keep(home, results[home.tensor])
         windows = free_windows(self.linker.cluster, [home for home, _ in self.live])
-        ring = None if kernel.launches else self.ring
         around = Around(sources, results, made, tuple(home.tensor for home in fetched))
-        return around, Surface(windows, ring, self.sums, self.tiles, self.upper)
+        return around, Surface(windows, self.ring, self.sums, self.tiles, self.upper)
 
     def _keep(self, home: Home, buffers: HomeBuffers) -> None:
         self.live.append((home, buffers))
