@@ -70,10 +70,11 @@ class HandSchedule:
     joined: bool = False  # whether what a concatenation joins is written where it lies there
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products
-    folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
+    folded: bool = False  # whether factors, and scales and shifts of norms, are part of weights, where they can be
     streams: tuple[Stream, ...] = ()  # softmaxes between products that run block by block
     split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, each behind what makes that part
     across: tuple[Across, ...] = ()  # products whose reduction can be divided among cores
+    packed: bool = False  # whether small constants lie together, so that one transfer brings those of several operators
     refined: bool = False  # whether the order of instructions is made better by its own simulation, back and forth
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
     lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
@@ -82,7 +83,8 @@ class HandSchedule:
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
         whole = self.joined, self.apart, self.folded
-        return Rewriting(*whole, tuple(self.bands), tuple(self.streams), tuple(self.split_k), tuple(self.across))
+        several = tuple(self.bands), tuple(self.streams), tuple(self.split_k), tuple(self.across)
+        return Rewriting(*whole, *several, self.packed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,9 @@ class Rewriting:
 
     joined: bool = False  # whether what a concatenation joins is written where it lies there
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
-    folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
+    folded: bool = False  # whether factors, and scales and shifts of norms, are part of weights, where they can be
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
     streams: tuple[Stream, ...] = ()  # softmaxes that run block by block, in the order of the network
     split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, in the order of the network
     across: tuple[Across, ...] = ()  # products whose reduction is divided among cores, in the order of the network
+    packed: bool = False  # whether small constants lie together, so that one transfer brings those of several operators

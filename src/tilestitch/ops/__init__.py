@@ -36,12 +36,14 @@ class Rule:
     `evaluate(operator, operands)` gets one array per read, with one axis per dim (extent 1 where the dim does not move
     it), and returns one array of the same form per write, reduction dims at extent 1. Floating operands come as
     float32 and all arithmetic is float32. Infinities and NaNs are values like others: who evaluates tells numpy not to
-    warn of them. `operations` is the number of primitive vector operations an iteration.
+    warn of them. `operations` is the number of primitive vector operations an iteration, `each` what any further
+    operand adds to it: the scale and the bias of a norm.
     """
 
     pattern: Pattern
     operations: int
     evaluate: Evaluate
+    each: int = 0
 
 
 def _reduced(op: Operator) -> tuple[int, ...]:
@@ -112,8 +114,8 @@ RULES: dict[str, Rule] = {
     "softmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 5, normalise.softmax),  # max, subtract, exp, sum, divide
     "log_softmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 5, normalise.log_softmax),
     "hardmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.hardmax),  # max, compare, select
-    "layer_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 7, normalise.layer_norm),  # sum, -, square, sum, scale, *, +
-    "rms_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 4, normalise.rms_norm),  # square, sum, scale, *
+    "layer_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 5, normalise.layer_norm, each=1),  # sum, -, square, sum, divide
+    "rms_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.rms_norm, each=1),  # square, sum, divide
     "lp_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.lp_norm),  # magnitude or square, sum, scale
     streaming.CARRY: Rule(Pattern.OPAQUE, 2, streaming.carry),  # rescale what was, add
     "lrn": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.local_response),  # square, sum, and a share of the rest

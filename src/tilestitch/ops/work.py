@@ -17,7 +17,8 @@ def vector_operations(op: Operator, box: Region) -> int:
     """Primitive vector operations of the iterations in `box`: one a multiply-accumulate, see `Rule.operations`."""
     if op.kind == generic.KIND:
         return generic.operations(op, box)
-    return box.size * max(1, RULES[op.kind].operations)
+    rule = RULES[op.kind]
+    return box.size * max(1, rule.operations + rule.each * (len(op.reads) - 1))
 
 
 def on_matrix_unit(op: Operator, dtype: DType, machine: Accelerator) -> bool:

@@ -192,12 +192,14 @@ def rewriting_in(start: Started) -> Rewriting:
     if fields.get("kind", start.value["partition"]).choice(_PARTITIONS) is not ByHand or "schedule" not in fields:
         return Rewriting()
     schedule = fields["schedule"].entries()
-    asked = {name for name in ("joined", "apart", "folded") if name in schedule and schedule[name].value is True}
+    flags = ("joined", "apart", "folded", "packed")
+    asked = {name for name in flags if name in schedule and schedule[name].value is True}
     where = f"{start.where}: partition: schedule"
     bands = _several(schedule, "bands", Band, where)
     streams, splits = _several(schedule, "streams", Stream, where), _several(schedule, "split_k", SplitK, where)
     across = _several(schedule, "across", Across, where)
-    return Rewriting("joined" in asked, "apart" in asked, "folded" in asked, bands, streams, splits, across)
+    whole = "joined" in asked, "apart" in asked, "folded" in asked
+    return Rewriting(*whole, bands, streams, splits, across, "packed" in asked)
 
 
 def _several(schedule: Fields, name: str, kind: type[T], where: str) -> tuple[T, ...]:

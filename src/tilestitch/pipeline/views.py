@@ -9,16 +9,18 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.compilable import expect_compilable
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import FusedBlock, Group, Kernels
-from tilestitch.ir.rewriting import Rewriting
+from tilestitch.ir.per_graph import once_per_graph
+from tilestitch.ir.rewriting import Band, Rewriting
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.verify import verify_graph
 from tilestitch.kernels.runnable import by_units
 from tilestitch.passes.across import with_reductions_across
 from tilestitch.passes.banded import with_bands
-from tilestitch.passes.factors import without_factors
+from tilestitch.passes.folding import folded
 from tilestitch.passes.joined import joined
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
+from tilestitch.passes.packed import packed
 from tilestitch.passes.parted import in_parts
 from tilestitch.passes.split_k import ends_of_parts, with_split_k
 from tilestitch.passes.streamed import ends_of_blocks, with_streams
@@ -64,19 +66,25 @@ def compose_views(
 
 def composed_graph(simplified: Graph, rewriting: Rewriting = Rewriting()) -> WithoutViews:
     """The network without its views and rewritten, and which operators do the work of each that was there."""
-    resolved, now = resolve_views(simplified)
-    graph = assign_layouts(with_bands(write_outputs(resolved), rewriting.bands))
-    folding = (without_factors,) if rewriting.folded else ()
+    graph, now = _laid_out(simplified, rewriting.bands)
+    folding = (folded,) if rewriting.folded else ()
     streaming = (partial(with_streams, streams=rewriting.streams),) if rewriting.streams else ()
     splitting = (partial(with_split_k, splits=rewriting.split_k),) if rewriting.split_k else ()
     dividing = (partial(with_reductions_across, asked=rewriting.across),) if rewriting.across else ()
     joining = (joined,) if rewriting.joined else ()
     parting = (in_parts,) if rewriting.apart else ()
-    for change in (*folding, *streaming, *splitting, *dividing, *joining, *parting):
+    packing = (packed,) if rewriting.packed else ()
+    for change in (*folding, *streaming, *splitting, *dividing, *joining, *parting, *packing):
         graph, parts = change(graph)
         now = {old: tuple(dict.fromkeys(one for name in names for one in parts[name])) for old, names in now.items()}
     verify_graph(graph)
     return graph, now
+
+
+@once_per_graph
+def _laid_out(simplified: Graph, bands: tuple[Band, ...]) -> WithoutViews:
+    resolved, now = resolve_views(simplified)
+    return assign_layouts(with_bands(write_outputs(resolved), bands)), now
 
 
 def without_views(composed: Composed, blocks: Sequence[FusedBlock]) -> tuple[FusedBlock, ...]:

@@ -33,7 +33,7 @@ from tilestitch.schedule.packing import Addresses, addresses_with, better_addres
 from tilestitch.schedule.spilling import Stay, gives_way
 from tilestitch.schedule.splits import CoreOrders
 from tilestitch.schedule.steps import Placed, Step
-from tilestitch.schedule.tasks import Task, facts_of
+from tilestitch.schedule.tasks import Task, facts_of, packs_of
 from tilestitch.schedule.tilings import Tilings, halved
 
 # Room is counted in so many parts of a memory, so that kernels in like surroundings are tiled once.
@@ -251,7 +251,7 @@ class _Planning:
         facts, found = self.facts[number], list[Home]()
         level = Level.LB if self.machine.memory(Level.GB) is None else Level.GB
         memory = self.machine.memory(level)
-        brought = facts.brought.items() if level is Level.GB else ()
+        brought, packs = facts.brought.items() if level is Level.GB else (), packs_of(self.graph)
         for tensor, parts in (*facts.shared.items(), *((name, ((-1, region),)) for name, region in brought)):
             if (number, tensor) in self.unfetched or memory is None:
                 continue
@@ -264,7 +264,9 @@ class _Planning:
             gaps = [gap for gap in free_gaps(memory.size_bytes, taken) if gap[1] - gap[0] >= size]
             if gaps:
                 _, top = min(gaps, key=lambda gap: (gap[1] - gap[0], gap[0]))
-                if tensor in facts.brought:
+                if tensor in packs:
+                    top = min(gaps)[0] + size
+                elif tensor in facts.brought:
                     top = self._next_top(gaps, size, memory.size_bytes, top)
                 last = facts.readers[tensor][-1]
                 found.append(Home(tensor, region, level, held, top - size, size, number, last, fetched=True))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.per_graph import once_per_graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.tile_rule import BY_ESTIMATE, Once, TileRule
 from tilestitch.ir.tiles import cuts_of, operator_boxes
@@ -213,18 +214,34 @@ def is_small_table(graph: Graph, table: str) -> bool:
     return rows >= graph.tensors[table].size_bytes
 
 
+@once_per_graph
+def packs_of(graph: Graph) -> frozenset[str]:
+    """Small constants of which operators read several parts each, as of those that `passes.packed` packs together."""
+    parts: dict[str, set[Region]] = {}
+    for op in graph.operators:
+        for read in op.reads:
+            if read.tensor in graph.constants and read.indirect_axis is None:
+                parts.setdefault(read.tensor, set()).add(read.hull(op.whole))
+    vectors = (name for name, found in parts.items() if len(found) > 1 and len(graph.tensors[name].shape) == 1)
+    return frozenset(name for name in vectors if graph.tensors[name].size_bytes <= ONE_TRANSFER_BYTES)
+
+
 def _bring(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect: set[str], known: KernelBoxes) -> None:
     """What tasks read of constants and inputs that are to come once: the first of them brings it for the others.
 
-    What rows are picked from comes where they may be picked of GB, and it is no more than these rows.
+    What rows are picked from comes where they may be picked of GB, and it is no more than these rows. Packs come once
+    in any case.
     """
     first: dict[str, Facts] = {}
-    outside = {*graph.constants, *graph.inputs}
+    outside, packs = {*graph.constants, *graph.inputs}, packs_of(graph)
     for number, (task, facts) in enumerate(zip(tasks, found, strict=True)):
-        if task.once not in (Once.SMALL, Once.ALL) or task.block is not None:
+        asked = task.once in (Once.SMALL, Once.ALL)
+        if task.block is not None or not (asked or packs):
             continue
         for name, region in known.given(facts.operators, facts.box):
-            if name not in outside or (name in indirect and not (task.picks and is_small_table(graph, name))):
+            if name not in outside or not (asked or name in packs):
+                continue
+            if name in indirect and not (task.picks and is_small_table(graph, name)):
                 continue
             if task.once is Once.SMALL and graph.tensors[name].size_bytes > ONE_TRANSFER_BYTES:
                 continue

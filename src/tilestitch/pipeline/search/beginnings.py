@@ -17,7 +17,7 @@ from tilestitch.pipeline.search.columns import with_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator, latency_cycles
 from tilestitch.pipeline.search.fusing import with_attention
 from tilestitch.pipeline.search.moves import WHOLE_ROOM, with_rules
-from tilestitch.pipeline.search.parting import with_factors_folded
+from tilestitch.pipeline.search.parting import with_folded_constants
 from tilestitch.pipeline.search.places import recounted
 from tilestitch.pipeline.search.splitting import with_parts_that_fit
 from tilestitch.pipeline.search.streaming import streamed
@@ -122,7 +122,7 @@ def beginnings(
     There vector units that have more to do than matrix units leave depthwise convolutions to these.
     """
     machine = request.machine
-    begins = [with_factors_folded(one, evaluator.graph(one), machine) for one in begins]
+    begins = [with_folded_constants(one, evaluator.graph(one), machine) for one in begins]
     fused: dict[Candidate, None] = {}
     whole: set[Candidate] = set()  # with attention as one kernel
     for one in (seed.at(batch) for seed in begins for batch in batches):

@@ -66,7 +66,7 @@ class Candidate:
     rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
     joined: bool = False  # whether what a concatenation joins is written where it lies there
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
-    folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
+    folded: bool = False  # whether factors, and scales and shifts of norms, are part of weights, where they can be
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
     compact: bool = False  # whether results in LB move out of the way of those that find room there in parts alone
     refined: bool = False  # whether the order of instructions is made better by its own simulation
@@ -74,11 +74,13 @@ class Candidate:
     streams: tuple[Stream, ...] = ()  # softmaxes between products that run block by block, in the same order
     split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, in the same order
     across: tuple[Across, ...] = ()  # products whose reduction is divided among cores, in the same order
+    packed: bool = False  # whether small constants lie together, so that one transfer brings those of several operators
 
     @property
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
-        return Rewriting(self.joined, self.apart, self.folded, self.bands, self.streams, self.split_k, self.across)
+        several = self.bands, self.streams, self.split_k, self.across
+        return Rewriting(self.joined, self.apart, self.folded, *several, self.packed)
 
     @property
     def together(self) -> tuple[str, ...]:
@@ -134,6 +136,7 @@ class Candidate:
             streams=self.streams,
             split_k=self.split_k,
             across=self.across,
+            packed=self.packed,
             rules=self.rules,
             lean=True,
         )

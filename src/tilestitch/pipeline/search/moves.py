@@ -17,7 +17,7 @@ from tilestitch.pipeline.search.columns import columns
 from tilestitch.pipeline.search.dividing import across
 from tilestitch.pipeline.search.fusing import fuse, unfuse
 from tilestitch.pipeline.search.halving import halves
-from tilestitch.pipeline.search.parting import join, part
+from tilestitch.pipeline.search.parting import join, pack, part
 from tilestitch.pipeline.search.places import Place, extent, fits, narrow_places, recounted
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
@@ -329,6 +329,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "binding": binding,
     "together": together,
     "pick": pick,
+    "pack": pack,
     "compact": compact,
     "refine": refine,
 }

@@ -7,8 +7,9 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.kernels.runnable import by_units
-from tilestitch.passes.factors import without_factors
+from tilestitch.passes.folding import folded
 from tilestitch.passes.joined import joined
+from tilestitch.passes.packed import packed
 from tilestitch.passes.parted import in_parts
 from tilestitch.passes.split_k import ends_of_parts
 from tilestitch.pipeline.search.candidate import Candidate, Cut
@@ -36,9 +37,15 @@ def join(scene: Scene) -> Iterator[Candidate]:
         yield replace(in_terms_of(candidate, graph, now, scene.machine), joined=True)
 
 
-def with_factors_folded(candidate: Candidate, graph: Graph, machine: Accelerator) -> Candidate:
-    """The candidate without operators that multiply by powers of two, where weights can; itself without any."""
-    found, now = without_factors(graph)
+def pack(scene: Scene) -> Iterator[Candidate]:
+    """The candidate with small constants packed, so that one transfer brings those of several kernels."""
+    if not scene.candidate.packed and packed(scene.graph)[0] is not scene.graph:
+        yield replace(scene.candidate, packed=True)
+
+
+def with_folded_constants(candidate: Candidate, graph: Graph, machine: Accelerator) -> Candidate:
+    """The candidate with factors, and scales and shifts of norms, in weights where they can be; itself without any."""
+    found, now = folded(graph)
     if candidate.folded or candidate.joined or candidate.apart or found is graph:
         return candidate
     return replace(in_terms_of(candidate, found, now, machine), folded=True)

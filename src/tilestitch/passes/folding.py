@@ -1,0 +1,13 @@
+"""What becomes part of the weights and biases of products: factors, and the scales and shifts of norms."""
+
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.per_graph import once_per_graph
+from tilestitch.passes.factors import Folded, without_factors
+from tilestitch.passes.norms import with_norms_in_products
+
+
+@once_per_graph
+def folded(graph: Graph) -> Folded:
+    """The same network, of which views are composed away, with all of these folded where they can be."""
+    graph, _ = with_norms_in_products(graph)  # which keeps its operators
+    return without_factors(graph)
