@@ -4,8 +4,8 @@ It begins with the schedules of others, and with these at every batch per iterat
 attention as one kernel, and sums in a ring. The first part of the budget goes to all of these beginnings in equal
 shares, then to the faster half of them, until one is left. The next move is of the kind that gained most a try of late.
 A candidate that is faster than all others is changed next; where its neighbours are exhausted, the next faster one is.
-The last part of the budget goes to the order in which the pieces of the fastest run, and to how they are divided.
-Behind it a few moves are tried of the fastest alone, however much was spent.
+The last part of the budget goes to moves that depend on what else was decided: they begin anew with the fastest.
+Behind it some moves are tried of the fastest, however much was spent.
 Nothing depends on a clock or on chance.
 """
 
@@ -30,12 +30,16 @@ from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy, strategy_name
 HOPELESS = 1.06  # what is estimated to take longer than the fastest by this factor is not simulated
 TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
 FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else changes makes other orders better
-FINISHING = ("binding", "order")
-LAST = ("compact", "together", "pick")  # tried of what was found, also where the budget is spent
-DEAR = ("together",)  # those of them that are left out with low effort: all kernels are lowered again
+FINISHING = ("fuse", "rules", "divide", "bring", "binding", "order")
+POLISH = 0.12  # of the budget more, with more than low effort, for these moves of the fastest, begun with anew
+POLISHING = ("fuse", "tiles", "park", "divide", "bring", "halves", "unfuse", "borders", "rules")
+COMPACTED = 10  # so many of the fastest are compacted, also where the budget is spent: most come to what they were
+LAST = ("together", "pick", "pack")  # tried of what was found, also where the budget is spent
+DEAR = ("together", "pack")  # those of them that are left out with low effort: all kernels are lowered again
 AT_LAST = ("refine",)  # tried behind them, with more than low effort: it simulates many orders
 LATER = ("binding", "divide", "across")  # what is tried of the last beginning: it seldom decides which one is the best
-UNFIT = 4  # so many candidates that do not fit, were known or are slow by estimate count as one that was simulated
+UNFIT = 4  # so many candidates that do not fit or are slow by estimate count as one that was simulated
+KNOWN = 16  # so many that come to what was simulated before do
 BARREN = 10  # after so many of a kind that were not simulated, one behind the other, it rests until another gains
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
 PLAIN = strategy_named("astitch")  # whose partition is begun with where no strategy has a schedule
@@ -82,7 +86,7 @@ class Line:
 
     found: list[Evaluated]
     greedy: bool = False  # whether only the fastest is gone on from
-    kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in (*LATER, *LAST, *AT_LAST))
+    kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in (*LATER, "compact", *LAST, *AT_LAST))
     open: dict[int, dict[str, Iterator[Candidate]]] = field(default_factory=dict)  # moves left, by place among these
     # What the next move of a kind may gain: the mean of what they took away, the latest counting most.
     promise: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MOVES, EXPECTED_GAIN))
@@ -253,7 +257,11 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
     _try_moves(request, state, spending, (), 1.0, Line([state.best], kinds=FINISHING))
     _try_moves(request, state, spending, batches, 1.0, state.lines[0])
     is_low = request.options.effort is Effort.LOW
+    if not is_low:
+        _try_moves(request, state, spending, (), spending.share + POLISH, Line([state.best], kinds=POLISHING))
     last = [kind for kind in LAST if not is_low or kind not in DEAR]
+    for one in sorted(state.lines[0].found, key=latency_cycles)[:COMPACTED]:
+        _try_moves(request, state, spending, (), inf, Line([one], greedy=True, kinds=("compact",)))
     _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=last))
     _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=() if is_low else AT_LAST))
 
@@ -279,7 +287,7 @@ def _try_moves(
         state.tallies[kind].add(gain)
         line.learn(kind, gain)
         if one is None or one.repeated:
-            spending.tries += 1 / UNFIT
+            spending.tries += 1 / (UNFIT if one is None else KNOWN)
             continue
         spending.tries += 1
         line.add(one)
