@@ -7,6 +7,7 @@ import tilestitch
 from tests.gpu.builds import expect_equal
 from tests.gpu.chains import convolutions, products
 from tests.helpers.perceptrons import perceptron
+from tests.helpers.verified import model
 from tilestitch import KernelOptions
 from tilestitch.ir.rewriting import Across
 
@@ -69,6 +70,18 @@ def test_pieces_along_two_axes_are_right(tmp_path):
     }
     assert {len({row["module"] for row in built.records()}) for built in builds.values()} == {4}
     expect_equal(tmp_path, model, builds, BATCH)
+
+
+def test_folded_norms_and_packed_constants_are_right(tmp_path):
+    """Norms without scale and shift, and constants that begin somewhere in a pack."""
+    network = model("vit-b16", small=True)
+    schedule = tilestitch.HandSchedule("packed", (tilestitch.HandGroup("all"),), folded=True, packed=True)
+    options = tilestitch.Options(batch=BATCH, batch_per_cluster=BATCH)
+    builds = {
+        dtype: tilestitch.build(network, strategy=schedule, options=options, kernels=KernelOptions(dtype=dtype))
+        for dtype in ("float32", "float16")
+    }
+    expect_equal(tmp_path, network, builds, BATCH)
 
 
 def test_divided_reductions_are_right(tmp_path):

@@ -479,7 +479,7 @@ def test_the_report_says_what_was_tried(monkeypatch, golden):
 
 
 def test_what_is_tried_last_is_tried_of_the_fastest_alone(monkeypatch):
-    """Also where the budget is spent: larger transfers, in all kernels and in fewer; at last the order."""
+    """Also where the budget is spent: larger transfers, in all kernels and in fewer, and packs; at last the order."""
     tried = {}
     for effort in (Effort.LOW, Effort.MEDIUM):
         monkeypatch.setitem(search.BUDGETS, effort, Budget(0, 10**9))
@@ -491,7 +491,7 @@ def test_what_is_tried_last_is_tried_of_the_fastest_alone(monkeypatch):
             [note.split(", ")[0].strip() for note in report.notes if " faster, " in note],
         )
     assert tried[Effort.LOW][1] == ["compact: 1 tried"]
-    assert tried[Effort.MEDIUM][1] == ["together: 5 tried", "compact: 2 tried", "refine: 1 tried"]
+    assert tried[Effort.MEDIUM][1] == ["together: 8 tried", "pack: 1 tried", "compact: 1 tried", "refine: 1 tried"]
     assert tried[Effort.MEDIUM][0] < 0.9 * tried[Effort.LOW][0]
 
 

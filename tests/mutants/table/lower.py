@@ -26,6 +26,13 @@ LOWER = (
         ("test_refine::test_time_can_run_backwards",),
     ),
     Mutant(
+        "the ring begins where the kernel that launches has its places",
+        "lower/addresses.py",
+        "free.ring.address = begins[gb] + aligned(own_bytes[gb])",
+        "free.ring.address = begins[gb]",
+        ("test_addresses::test_the_ring_begins_behind_what_the_kernel_that_launches_has_in_gb",),
+    ),
+    Mutant(
         "loads come to where others lay until just before",
         "lower/addresses.py",
         "        free.ring.enter(low, high)\n",

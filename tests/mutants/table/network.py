@@ -41,6 +41,27 @@ NETWORK = (
         ("test_streamed::test_blocks_of_any_size_compute_what_whole_rows_do",),
     ),
     Mutant(
+        "a shift of a norm is lost",
+        "passes/norms.py",
+        "moved = np.tensordot(weight.astype(np.float64), shift, axes=(at, 0))",
+        "moved = np.tensordot(weight.astype(np.float64), 0 * shift, axes=(at, 0))",
+        ("test_norms::test_a_norm_has_no_parameters_where_products_alone_read_it",),
+    ),
+    Mutant(
+        "a shift goes through a convolution that reads beyond the rows",
+        "passes/norms.py",
+        "one.column is not None and not _pads(graph, one.product)",
+        "one.column is not None",
+        ("test_norms::test_a_norm_stays_where_its_parameters_have_no_place",),
+    ),
+    Mutant(
+        "all constants of a pack are read where the first one is",
+        "passes/packed.py",
+        "Axis(axis.terms, axis.offset + begin)",
+        "Axis(axis.terms, axis.offset)",
+        ("test_packed::test_a_packed_network_computes_the_same_to_the_bit",),
+    ),
+    Mutant(
         "every part of a divided reduction begins where the first one does",
         "passes/across.py",
         "[(0, by * length) for",

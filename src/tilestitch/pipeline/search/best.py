@@ -257,7 +257,7 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
     _try_moves(request, state, spending, (), 1.0, Line([state.best], kinds=FINISHING))
     _try_moves(request, state, spending, batches, 1.0, state.lines[0])
     is_low = request.options.effort is Effort.LOW
-    if not is_low:
+    if budget.candidates and not is_low:
         _try_moves(request, state, spending, (), spending.share + POLISH, Line([state.best], kinds=POLISHING))
     last = [kind for kind in LAST if not is_low or kind not in DEAR]
     for one in sorted(state.lines[0].found, key=latency_cycles)[:COMPACTED]:
