@@ -54,7 +54,7 @@ def test_no_byte_is_touched_too_early_in_any_order_that_is_looked_at(seed: int) 
         assert misread(one) == set()
 
 
-@pytest.mark.parametrize("network", ["conformer", "resnet18"])
+@pytest.mark.parametrize("network", ["bert-base-128", "resnet18"])
 def test_a_refined_schedule_is_faster_and_computes_the_same(network: str) -> None:
     """Two iterations of each of two clusters; and a file of it says so."""
     plain, better = (
