@@ -18,6 +18,7 @@ from tilestitch.passes.split_k import is_plain_product
 _NORMS = ("layer_norm", "rms_norm")
 _SCALE, _SHIFT = 1, 2  # reads of a norm
 _WEIGHT, _BIAS = 1, 2  # reads of a product
+_ROWS = 64  # of a weight that are float64 at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,15 @@ def _pads(graph: Graph, product: Operator) -> bool:
     return any(low < 0 or high > size for low, high, size in zip(hull.start, hull.stop, shape, strict=True))
 
 
+def _times(shift: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The sum over the first axis of a weight, each index times its shift, in float64; some rows at a time in cache."""
+    found = np.zeros(weight.shape[1:], np.float64)
+    for begin in range(0, len(shift), _ROWS):
+        rows = slice(begin, begin + _ROWS)
+        found += np.tensordot(shift[rows], weight[rows].astype(np.float64), axes=(0, 0))
+    return found
+
+
 def _applied(graph: Graph, norm: Operator, readers: list[_Reader]) -> Graph:
     """The network with the parameters of a norm in the constants of its readers."""
     tensors, constants = dict(graph.tensors), dict(graph.constants)
@@ -129,7 +139,7 @@ def _applied(graph: Graph, norm: Operator, readers: list[_Reader]) -> Graph:
         if shift is not None and np.any(shift):
             assert reader.column is not None
             keep = reads[_WEIGHT].axes.index(reader.column)
-            moved = np.tensordot(weight.astype(np.float64), shift, axes=(at, 0))
+            moved = _times(shift, np.moveaxis(weight, at, 0))
             column = keep - (keep > at)
             more = moved.sum(axis=tuple(axis for axis in range(moved.ndim) if axis != column))
             if reader.add is not None:

@@ -9,8 +9,7 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.compilable import expect_compilable
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import FusedBlock, Group, Kernels
-from tilestitch.ir.per_graph import once_per_graph
-from tilestitch.ir.rewriting import Band, Rewriting
+from tilestitch.ir.rewriting import Rewriting
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.verify import verify_graph
 from tilestitch.kernels.runnable import by_units
@@ -66,7 +65,8 @@ def compose_views(
 
 def composed_graph(simplified: Graph, rewriting: Rewriting = Rewriting()) -> WithoutViews:
     """The network without its views and rewritten, and which operators do the work of each that was there."""
-    graph, now = _laid_out(simplified, rewriting.bands)
+    resolved, now = resolve_views(simplified)
+    graph = assign_layouts(with_bands(write_outputs(resolved), rewriting.bands))
     folding = (folded,) if rewriting.folded else ()
     streaming = (partial(with_streams, streams=rewriting.streams),) if rewriting.streams else ()
     splitting = (partial(with_split_k, splits=rewriting.split_k),) if rewriting.split_k else ()
@@ -79,12 +79,6 @@ def composed_graph(simplified: Graph, rewriting: Rewriting = Rewriting()) -> Wit
         now = {old: tuple(dict.fromkeys(one for name in names for one in parts[name])) for old, names in now.items()}
     verify_graph(graph)
     return graph, now
-
-
-@once_per_graph
-def _laid_out(simplified: Graph, bands: tuple[Band, ...]) -> WithoutViews:
-    resolved, now = resolve_views(simplified)
-    return assign_layouts(with_bands(write_outputs(resolved), bands)), now
 
 
 def without_views(composed: Composed, blocks: Sequence[FusedBlock]) -> tuple[FusedBlock, ...]:
