@@ -92,9 +92,9 @@ FOLDED = {
 @pytest.mark.parametrize("case", FOLDED)
 def test_a_norm_has_no_parameters_where_products_alone_read_it(case):
     graph = network(*FOLDED[case])
-    found, now = with_norms_in_products(graph)
+    found = with_norms_in_products(graph)
     verify_graph(found)
-    assert now == {op.name: (op.name,) for op in graph.operators}
+    assert [op.name for op in found.operators] == [op.name for op in graph.operators]
     before, after = (next(op for op in one.operators if op.name == "norm") for one in (graph, found))
     assert len(before.reads) > len(after.reads) == 1
     given = len(before.reads) - 1
@@ -128,14 +128,14 @@ LEFT = {
 @pytest.mark.parametrize("case", LEFT)
 def test_a_norm_stays_where_its_parameters_have_no_place(case):
     graph = network(*LEFT[case])
-    assert with_norms_in_products(graph)[0] is graph
+    assert with_norms_in_products(graph) is graph
     assert folded(graph)[0] is graph
 
 
 def test_every_norm_of_vit_that_a_product_reads_is_folded():
     loaded = read_onnx(model("vit-b16", small=True), name="vit", batch=2, weights={})
     graph, _ = composed_graph(simplify(loaded, fold_bn=True))
-    found, _ = with_norms_in_products(graph)
+    found = with_norms_in_products(graph)
     left = [op.name for op in found.operators if op.kind == "layer_norm" and len(op.reads) > 1]
     assert len(left) < len([op for op in graph.operators if op.kind == "layer_norm"]) / 2
     assert not any(name.endswith(("norm1", "norm2")) for name in left)

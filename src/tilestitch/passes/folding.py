@@ -7,5 +7,4 @@ from tilestitch.passes.norms import with_norms_in_products
 
 def folded(graph: Graph) -> Folded:
     """The same network, of which views are composed away, with all of these folded where they can be."""
-    graph, _ = with_norms_in_products(graph)  # which keeps its operators
-    return without_factors(graph)
+    return without_factors(with_norms_in_products(graph))  # the first of which keeps all operators

@@ -11,7 +11,6 @@ import numpy as np
 
 from tilestitch.base.storage import STORAGE
 from tilestitch.ir.graph import Access, Axis, DimKind, Graph, Operator, Tensor
-from tilestitch.passes.factors import Folded
 from tilestitch.passes.fold import drop_unused, fresh_name
 from tilestitch.passes.split_k import is_plain_product
 
@@ -32,7 +31,7 @@ class _Reader:
     constant: int  # which read of that it is
 
 
-def with_norms_in_products(graph: Graph) -> Folded:
+def with_norms_in_products(graph: Graph) -> Graph:
     """The same network, of which views are composed away, with norms that have no scale and no shift where they can.
 
     That is where all readers of a norm are products that add up its rows, with constant weights.
@@ -41,7 +40,7 @@ def with_norms_in_products(graph: Graph) -> Folded:
         readers = _readers(graph, norm)
         if readers:
             graph = _applied(graph, graph.by_name[norm.name], readers)
-    return graph, {op.name: (op.name,) for op in graph.operators}
+    return graph
 
 
 def _readers(graph: Graph, norm: Operator) -> list[_Reader]:
@@ -49,9 +48,11 @@ def _readers(graph: Graph, norm: Operator) -> list[_Reader]:
     if norm.kind not in _NORMS or len(norm.reads) == 1 or len(norm.writes) != 1 or norm.outputs[0] in graph.outputs:
         return []
     whole = [number for number, dim in enumerate(norm.dims) if dim.kind is DimKind.WHOLE]
+    if len(whole) != 1:
+        return []
     row = Axis(((whole[0], 1),), 0)
     constant = all(one.axes == (row,) and one.tensor in graph.constants for one in norm.reads[1:])
-    if len(whole) != 1 or not constant or norm.writes[0].axes.count(row) != 1:
+    if not constant or norm.writes[0].axes.count(row) != 1:
         return []
     at = norm.writes[0].axes.index(row)
     found = [_reader(graph, norm.outputs[0], at, op) for op in graph.consumers.get(norm.outputs[0], ())]
@@ -129,6 +130,10 @@ def _applied(graph: Graph, norm: Operator, readers: list[_Reader]) -> Graph:
         tensors[name] = Tensor(name, value.shape, STORAGE[value.dtype], layout)
         return name
 
+    def with_more(read: Access, more: np.ndarray) -> Access:
+        value = constants[read.tensor]
+        return replace(read, tensor=added(f"{read.tensor}.shifted", (value + more).astype(value.dtype)))
+
     for reader in readers:
         product = reader.product
         reads = list(product.reads)
@@ -143,15 +148,11 @@ def _applied(graph: Graph, norm: Operator, readers: list[_Reader]) -> Graph:
             column = keep - (keep > at)
             more = moved.sum(axis=tuple(axis for axis in range(moved.ndim) if axis != column))
             if reader.add is not None:
-                old = reader.add.reads[reader.constant]
-                value = (constants[old.tensor] + more).astype(constants[old.tensor].dtype)
-                own = [*reader.add.reads]
-                own[reader.constant] = replace(old, tensor=added(f"{old.tensor}.shifted", value))
+                own = list(reader.add.reads)
+                own[reader.constant] = with_more(own[reader.constant], more)
                 changed[reader.add.name] = replace(reader.add, reads=tuple(own))
             elif len(reads) > _BIAS:
-                old = reads[_BIAS]
-                value = (constants[old.tensor] + more).astype(constants[old.tensor].dtype)
-                reads[_BIAS] = replace(old, tensor=added(f"{old.tensor}.shifted", value))
+                reads[_BIAS] = with_more(reads[_BIAS], more)
             else:
                 reads.append(Access(added(f"{product.name}.shift", more.astype(weight.dtype)), (reader.column,)))
         name = added(f"{reads[_WEIGHT].tensor}.scaled", scaled, tensors[reads[_WEIGHT].tensor].layout)

@@ -9,6 +9,7 @@ from tilestitch.ir.per_graph import once_per_graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.tile_rule import BY_ESTIMATE, Once, TileRule
 from tilestitch.ir.tiles import cuts_of, operator_boxes
+from tilestitch.ir.transfers import SLAB_BYTES
 from tilestitch.kernels.surroundings import CoreMap, Source, cover
 
 
@@ -201,9 +202,6 @@ def _share(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect
         first.readers[name] = tasks_of
 
 
-ONE_TRANSFER_BYTES = 32768  # a constant of at most this size is small
-
-
 def is_small_table(graph: Graph, table: str) -> bool:
     """Whether the rows that all operators pick of a tensor take at least as many bytes as the whole of it."""
     rows = sum(
@@ -223,7 +221,7 @@ def packs_of(graph: Graph) -> frozenset[str]:
             if read.tensor in graph.constants and read.indirect_axis is None:
                 parts.setdefault(read.tensor, set()).add(read.hull(op.whole))
     vectors = (name for name, found in parts.items() if len(found) > 1 and len(graph.tensors[name].shape) == 1)
-    return frozenset(name for name in vectors if graph.tensors[name].size_bytes <= ONE_TRANSFER_BYTES)
+    return frozenset(name for name in vectors if graph.tensors[name].size_bytes <= SLAB_BYTES)
 
 
 def _bring(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect: set[str], known: KernelBoxes) -> None:
@@ -243,7 +241,7 @@ def _bring(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect
                 continue
             if name in indirect and not (task.picks and is_small_table(graph, name)):
                 continue
-            if task.once is Once.SMALL and graph.tensors[name].size_bytes > ONE_TRANSFER_BYTES:
+            if task.once is Once.SMALL and graph.tensors[name].size_bytes > SLAB_BYTES:
                 continue
             facts.reads[name] = region.hull(facts.reads[name]) if name in facts.reads else region
             brings = first.setdefault(name, facts)
