@@ -1,5 +1,7 @@
 """Whose fault it is decides the class; every message says where, what was found, what would be right, the way out."""
 
+from typing import Self
+
 
 def printable(text: str | bytes, most: int = 300) -> str:
     """Text from outside as a message or a report shows it: on one line, nothing that moves the cursor.
@@ -21,6 +23,14 @@ EVERY_OPERATOR_ALONE = "strategy layerwise"
 
 class TilestitchError(Exception):
     """Base of every error that a user may see as one line instead of a traceback."""
+
+    def unraised(self) -> Self:
+        """A copy without frames. Who catches an error to raise it later copies it both times: a frame that holds the
+        error that passed through it stays alive, with all that it knows of a network, until cycles are looked for.
+        """
+        copy = type(self).__new__(type(self), *self.args)
+        copy.__dict__.update(self.__dict__)
+        return copy
 
 
 class InputError(TilestitchError):

@@ -260,10 +260,10 @@ def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Reading) 
         node.expect_nothing_left()
         return
     except NotCovered as error:
-        uncovered = error
+        uncovered = error.unraised()
     network.rollback(mark)
     if proto.op_type in MAY_BE_RANDOM:
-        raise uncovered
+        raise uncovered.unraised()
     written_out = None if microsofts else definition(node, proto, network)
     if written_out is not None:
         try:
@@ -275,7 +275,7 @@ def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Reading) 
         generic(fresh(), proto, network)
     except NotCovered as error:
         if uncovered.depends_on:
-            raise uncovered from None
+            raise uncovered.unraised() from None
         text = f"{uncovered.text} Nor can it be generic: {error.text}"
         raise node.not_covered(text, depends_on=error.depends_on) from None
 

@@ -100,7 +100,7 @@ def fastest(
         try:
             done = at_batch(request, networks, strategy, batch)
         except DoesNotFit as error:
-            misfit = error
+            misfit = error.unraised()
             continue
         if best is not None and _blocks_cycles(request, done) >= latency(best):
             continue
@@ -120,7 +120,7 @@ def fastest(
                 elif limit is None or _estimate(found) < FAR * limit:
                     best = _faster(request, networks, strategy, found, best)
             except DoesNotFit as error:
-                misfit = error
+                misfit = error.unraised()
     least: int | None = None
     for one in sorted(planned, key=lambda one: (one.estimated_cycles, one.number)):
         if least is not None and one.estimated_cycles > NEAR * least:
@@ -129,10 +129,10 @@ def fastest(
             best = _faster(request, networks, strategy, one.done, best)
             least = one.estimated_cycles if least is None else least
         except DoesNotFit as error:
-            misfit = error
+            misfit = error.unraised()
     if best is None:
         assert misfit is not None
-        raise misfit
+        raise misfit.unraised()
     return best
 
 

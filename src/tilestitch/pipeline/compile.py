@@ -202,7 +202,7 @@ def _networks(model: onnx.ModelProto, name: str, request: Request) -> Networks:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Leave out the search for garbage in cycles: programs hold none, and it takes a quarter of the time.
+    """Leave out the search for garbage in cycles: programs are in none, and it takes a quarter of the time.
 
     Afterwards all that is new counts as old, or the first allocation would search it.
     """
@@ -292,10 +292,10 @@ def _each(
         try:
             found[strategy.name] = _searched(whole, networks, strategy, is_hopeless)
         except DoesNotFit as error:
-            misfit = error
+            misfit = error.unraised()
     if not found:
         assert misfit is not None
-        raise misfit
+        raise misfit.unraised()
     return [found[strategy.name] for strategy in strategies if strategy.name in found]
 
 
@@ -311,12 +311,12 @@ def _improved(request: Request, networks: Networks, strategy: Strategy) -> Compi
     try:
         seeds = _each(request, networks, begins, is_far)
     except DoesNotFit as error:
-        misfit = error
+        misfit = error.unraised()
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
     best = improved(whole, networks, seeds, iteration_batches(request, networks, strategy))
     if best is None:
         assert misfit is not None
-        raise misfit
+        raise misfit.unraised()
     return replace(best, options=replace(best.options, stop_after=last)).up_to(last)
 
 
@@ -460,7 +460,7 @@ def _references(model: onnx.ModelProto, schedule: Schedule, graph: Graph) -> "tu
                 )
             )
         except InputError as error:
-            fault = error
+            fault = error.unraised()
             continue
         decided, compared = (sum(counts) for counts in zip(*(one.decided for one in found), strict=True))
         if decided >= DECIDING_SHARE * compared:
@@ -469,4 +469,4 @@ def _references(model: onnx.ModelProto, schedule: Schedule, graph: Graph) -> "tu
     if undecided is not None:
         return undecided
     assert fault is not None
-    raise fault
+    raise fault.unraised()

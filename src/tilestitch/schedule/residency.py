@@ -303,7 +303,7 @@ class _Planning:
             try:
                 kernel = self._tiled(number, live, level)
             except DoesNotFit as error:
-                misfit = error
+                misfit = error.unraised()
                 if level is Level.LB:
                     self.crowded[number] = self._in_parts(number, live)
                 if level is not Level.DDR and (instead := self._instead(number, live, level)) is not None:
@@ -311,7 +311,7 @@ class _Planning:
                 continue
             return kernel, self._homes(number, kernel, live, level)
         assert misfit is not None
-        raise misfit
+        raise misfit.unraised()
 
     def _in_parts(self, number: int, live: Sequence[Home]) -> Home | None:
         """The one result of a task, evenly divided among cores, if LB has room for it, though not in one gap."""

@@ -65,7 +65,7 @@ class Tilings:
             self._known[key] = found
         known = self._known[key]
         if isinstance(known, DoesNotFit):
-            raise DoesNotFit(known.problem, *known.remedies)
+            raise known.unraised()
         kernel, resident, anchor = known
         return replace(
             kernel,
@@ -88,7 +88,7 @@ class Tilings:
                 self.shapes, operators, name, around, launches=task.launches, orders=orders, rule=task.tiles
             )
         except DoesNotFit as error:
-            return error, None
+            return error.unraised(), None
         at = {tensor: place for place, tensor in enumerate(self.signatures.of(task.operators)[1])}
         anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
         return (kernel, tuple(at[t] for t in kernel.tiling.resident), anchor), rooms

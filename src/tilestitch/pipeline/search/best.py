@@ -115,19 +115,7 @@ class Line:
 
         Candidates that follow one another have much the same moves, and what comes first had just failed.
         """
-        return {kind: self._further(kind, MOVES[kind](scene)) for kind in self.kinds}
-
-    def _further(self, kind: str, moves: Iterator[Candidate]) -> Iterator[Candidate]:
-        passed = list(islice(moves, self.looked[kind]))
-        if len(passed) < self.looked[kind]:
-            self.looked[kind] = 0
-        for one in moves:
-            self.looked[kind] += 1
-            yield one
-        self.looked[kind] = 0
-        for one in passed:
-            self.looked[kind] += 1
-            yield one
+        return {kind: _further(self.looked, kind, MOVES[kind](scene)) for kind in self.kinds}
 
     def rests(self, kind: str) -> bool:
         """Whether the latest moves of a kind all came to nothing that was worth a simulation."""
@@ -142,6 +130,20 @@ class Line:
     def fastest(self) -> Evaluated:
         """The first of the least latency."""
         return min(self.found, key=latency_cycles)
+
+
+def _further(looked: dict[str, int], kind: str, moves: Iterator[Candidate]) -> Iterator[Candidate]:
+    """Moves from the first that was not looked at, then those before; knows of no line, which holds it."""
+    passed = list(islice(moves, looked[kind]))
+    if len(passed) < looked[kind]:
+        looked[kind] = 0
+    for one in moves:
+        looked[kind] += 1
+        yield one
+    looked[kind] = 0
+    for one in passed:
+        looked[kind] += 1
+        yield one
 
 
 @dataclass(eq=False)
