@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from random import Random
 
+import onnx
 import pytest
 
 from tests.helpers.graphs import Net
@@ -532,3 +533,44 @@ def test_concatenations_written_in_place_are_compiled_with_what_candidates_share
     assert all(other.joined for other in MOVES["part"](again))
     _, other = scene_of("resnet18")
     assert not list(MOVES["join"](other))
+
+
+def tokens_first() -> onnx.ModelProto:
+    """Attention with its tokens before its samples, whose Reshapes merge samples and heads, as PyTorch exports it.
+
+    With one sample they are views, with more they are copies.
+    """
+    net = Net()
+    x = net.op("Transpose", net.input("N", 12, 16), perm=[1, 0, 2])
+
+    def heads(order: list[int]) -> str:
+        made = net.op("Reshape", net.op("MatMul", x, net.random(16, 16)), [12, -1, 8])
+        return net.op("Transpose", made, perm=order)
+
+    scores = net.op("Mul", net.op("MatMul", heads([1, 0, 2]), heads([1, 2, 0])), 0.01)
+    context = net.op("MatMul", net.op("Softmax", scores), heads([1, 0, 2]))
+    context = net.op("Reshape", net.op("Transpose", context, perm=[1, 0, 2]), [12, -1, 16])
+    return net.model(net.op("Transpose", net.op("MatMul", context, net.random(16, 16)), perm=[1, 0, 2]))
+
+
+def test_what_is_a_copy_at_one_batch_alone_is_in_the_candidates_of_that_batch():
+    proto, machine = tokens_first(), machine_named("toy")
+    options = Options(batch=8, effort=Effort.LOW, verify=True)
+    done = compile_network(proto, "net", machine, strategy_named("best"), options)
+    assert done.report is not None
+    assert done.report.verified
+    request = requested(proto, "net", machine, replace(options, verify=False))
+    evaluator = Evaluator(request, Networks(proto, "net", fold_bn=True))
+    begins = [
+        candidate_of(
+            compile_network(proto, "net", machine, strategy_named("tvm"), replace(options, batch_per_cluster=k))
+        )
+        for k in (1, 4)
+    ]
+    alone, four = (one for one in begins if one is not None)
+    assert sum(len(cut.operators) for cut in alone.cuts) < sum(len(cut.operators) for cut in four.cuts)
+    for begin, other in ((alone, 4), (four, 1)):
+        moved = evaluator.at(begin, other)
+        assert {name for cut in moved.cuts for name in cut.operators} == evaluator.graph(moved).by_name.keys()
+        assert sorted(name for kernel in moved.kernels for name in kernel) == sorted(evaluator.graph(moved).by_name)
+        assert evaluator.evaluate(begin.at(other)) is not None

@@ -75,7 +75,7 @@ class _Beginnings:
         it takes any. Products whose weights have room stay whole: they do as well in pieces of rows.
         """
         best, evaluator = self.fastest.candidate, self.evaluator
-        whole = [best.at(batch).uncut(evaluator.graph(best.at(batch))) for batch in batches]
+        whole = [one.uncut(evaluator.graph(one)) for one in (evaluator.at(best, batch) for batch in batches)]
         ways = [
             with_parts_that_fit(one, evaluator.graph(one), self.machine, times, if_weights_do_not=True)
             for one in (best, *whole)
@@ -125,7 +125,7 @@ def beginnings(
     begins = [with_folded_constants(one, evaluator.graph(one), machine) for one in begins]
     fused: dict[Candidate, None] = {}
     whole: set[Candidate] = set()  # with attention as one kernel
-    for one in (seed.at(batch) for seed in begins for batch in batches):
+    for one in (evaluator.at(seed, batch) for seed in begins for batch in batches):
         ways = with_fused_attention(one, evaluator.graph(one), machine)
         own = [with_bands(way, evaluator.graph(way), machine) for way in ways]
         fused.update(dict.fromkeys(own))
@@ -153,7 +153,8 @@ def in_blocks(
     evaluator: Evaluator, begins: Sequence[Candidate], batches: Sequence[int], machine: Accelerator
 ) -> list[Candidate]:
     """Ways to have attention block by block, with all else uncut."""
-    plain = dict.fromkeys(one.at(batch).uncut(evaluator.graph(one.at(batch))) for one in begins for batch in batches)
+    whole = (evaluator.at(one, batch) for one in begins for batch in batches)
+    plain = dict.fromkeys(one.uncut(evaluator.graph(one)) for one in whole)
     ways = [way for one in plain for way in streamed(one, evaluator.graph(one), machine)]
     return list(dict.fromkeys(replace(way, ring=True) for way in ways))
 
@@ -175,9 +176,9 @@ def with_fused_attention(begin: Candidate, graph: Graph, machine: Accelerator) -
 
 def grown(candidate: Candidate, evaluator: Evaluator, batch: int) -> Candidate:
     """With more samples an iteration: in pieces as large as before, and whole where it ran whole."""
-    larger = replace(candidate, batch=batch)
+    larger = evaluator.fitted(replace(candidate, batch=batch))
     graph, factor = evaluator.graph(larger), batch // candidate.batch
-    cuts = (recounted(graph, cut, factor) if cut.pieces > 1 else cut for cut in candidate.cuts)
+    cuts = (recounted(graph, cut, factor) if cut.pieces > 1 else cut for cut in larger.cuts)
     return replace(larger, cuts=tuple(cuts))
 
 

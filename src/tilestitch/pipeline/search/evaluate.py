@@ -22,6 +22,7 @@ from tilestitch.lower.reorder import reordered
 from tilestitch.pipeline.compilation import Compilation, Way
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.search.candidate import NAME, Candidate
+from tilestitch.pipeline.search.parting import with_operators_of
 from tilestitch.pipeline.shared import Shared
 from tilestitch.pipeline.stages import Request, lowered, run_program, scheduled, simulated
 from tilestitch.pipeline.strategies import strategy_by_hand
@@ -85,6 +86,14 @@ class Evaluator:
         """The network without its views, at the batch of a candidate and with the operators that it speaks of."""
         return self._for(candidate).graph
 
+    def at(self, candidate: Candidate, batch: int) -> Candidate:
+        """The candidate with so many samples an iteration."""
+        return self.fitted(candidate.at(batch))
+
+    def fitted(self, candidate: Candidate) -> Candidate:
+        """The candidate with the operators that the network has at its batch."""
+        return with_operators_of(candidate, self.graph(candidate), self.request.machine)
+
     def constant_cycles(self, candidate: Candidate) -> int:
         """For how long DDR would be busy if every cluster read all constants once in every iteration."""
         graph, machine = self.graph(candidate), self.request.machine
@@ -102,7 +111,7 @@ class Evaluator:
         it is then at most what is given. What is estimated to take more than `most_estimated` is not lowered.
         """
         try:
-            return self._evaluated(candidate, limit_cycles, most_estimated)
+            return self._evaluated(self.fitted(candidate), limit_cycles, most_estimated)
         except (DoesNotFit, InputError):
             return None
 

@@ -70,3 +70,28 @@ def in_terms_of(
     asked = {name: rule for rule in candidate.rules for name in now[rule.sink]}
     rules = tuple(replace(asked[kernel[-1]], sink=kernel[-1]) for kernel in kernels if kernel[-1] in asked)
     return replace(candidate, kernels=tuple(kernels), cuts=tuple(cuts), rules=rules)
+
+
+def with_operators_of(candidate: Candidate, graph: Graph, machine: Accelerator) -> Candidate:
+    """The candidate in terms of the network at its batch, which may copy what is a view at another, or need no copy.
+
+    An example is a reshape that merges samples and heads. A copy is a kernel of its own, in the sub-graph of the first
+    that reads it, or where nobody does of the last that it reads from.
+    """
+    names = {name for cut in candidate.cuts for name in cut.operators}
+    if names == graph.by_name.keys():
+        return candidate
+    found = in_terms_of(candidate, graph, {name: (name,) if name in graph.by_name else () for name in names}, machine)
+    place = {op.name: number for number, op in enumerate(graph.operators)}
+    cut_of = {name: at for at, cut in enumerate(found.cuts) for name in cut.operators}
+    more = [op for op in graph.operators if op.name not in names]
+    for op in reversed(more):
+        readers = [cut_of[reader.name] for reader in graph.readers[op.name] if reader.name in cut_of]
+        makers = [cut_of[maker.name] for maker in graph.makers[op.name] if maker.name in cut_of]
+        cut_of[op.name] = min(readers) if readers else max(makers, default=0)
+    cuts = tuple(
+        replace(cut, operators=tuple(sorted((one for one in cut_of if cut_of[one] == at), key=place.__getitem__)))
+        for at, cut in enumerate(found.cuts)
+    )
+    kernels = sorted((*found.kernels, *((op.name,) for op in more)), key=lambda kernel: place[kernel[-1]])
+    return replace(found, kernels=tuple(kernels), cuts=cuts)
