@@ -1,4 +1,4 @@
-"""Where what passes GB lies: one behind the other, in what has long been free."""
+"""Where what passes GB lies: where nothing was for longest."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.schedule import Kernel, Tiling
-from tilestitch.lower.addresses import Demand, Ring, Surface, place
+from tilestitch.lower.addresses import Demand, Ring, Staging, Surface, place
 from tilestitch.lower.cluster import Cluster
 
 CLUSTER = Cluster(load_machine("stcp920"))
@@ -17,39 +17,91 @@ KERNEL = Kernel("k1", ("one",), None, TILING, (0,), 1, launches=False)
 NOTHING = Demand((0,) * len(CLUSTER.spaces), (), None)
 
 
-def placed(ring: Ring, free_from: int) -> None:
-    """Place a kernel that brings nothing and whose own places take nothing, where the begin of GB is taken."""
-    place(CLUSTER, KERNEL, NOTHING, surface(ring, free_from))
+def placed(staging: Staging, free_from: int, *, own_bytes: int = 0, launches: bool = False) -> None:
+    """Place a kernel that brings nothing, and whose own places take so much, where the begin of GB is taken."""
+    own = [0] * len(CLUSTER.spaces)
+    own[CLUSTER.space(Level.GB)] = own_bytes
+    free = Surface({Level.GB: (free_from, GB_BYTES)}, staging, {}, {}, upper=False)
+    place(CLUSTER, replace(KERNEL, launches=launches), replace(NOTHING, own_bytes=tuple(own)), free)
 
 
-def surface(ring: Ring, free_from: int) -> Surface:
-    return Surface({Level.GB: (free_from, GB_BYTES)}, ring, {}, {}, upper=False)
-
-
-def test_each_lies_behind_the_one_before_and_the_ring_begins_anew_at_its_end():
+def test_sums_lie_behind_one_another_and_the_ring_begins_anew_at_its_end():
     ring = Ring()
     assert [ring.take(96, 0, 320) for _ in range(4)] == [0, 128, 0, 128]
+
+
+def test_loads_lie_behind_one_another_and_begin_anew_at_the_end():
+    staging = Staging(GB_BYTES)
+    staging.enter(0, 320)
+    assert [staging.take(96, 0, 320) for _ in range(4)] == [0, 128, 0, 128]
 
 
 @pytest.mark.parametrize("before", [0, 4096])
 def test_what_was_taken_meanwhile_is_not_filled_first_when_it_is_free_again(before):
     """Whoever lay there was just read; what lies beyond was free all the time, so loads need not wait for it."""
-    ring = Ring()
-    ring.take(before, 0, GB_BYTES)
-    placed(ring, 8192)
-    assert ring.take(64, 0, GB_BYTES) == 8192
+    staging = Staging(GB_BYTES)
+    placed(staging, 0)
+    staging.take(before, 0, GB_BYTES)
+    placed(staging, 8192)
+    placed(staging, 0)
+    assert staging.take(64, 0, GB_BYTES) == 8192
 
 
-def test_the_ring_begins_behind_what_the_kernel_that_launches_has_in_gb():
-    """Else the loads of the next one would wait until it has read that."""
-    ring, own = Ring(), [0] * len(CLUSTER.spaces)
-    own[CLUSTER.space(Level.GB)] = 1000
-    place(CLUSTER, replace(KERNEL, launches=True), replace(NOTHING, own_bytes=tuple(own)), surface(ring, 64))
-    assert ring.take(64, 64, GB_BYTES) == 64 + 1024
+def test_loads_begin_behind_what_the_kernel_that_launches_has_in_gb():
+    """Else those of the next one would wait until it has read that."""
+    staging = Staging(GB_BYTES)
+    placed(staging, 64, own_bytes=1024, launches=True)
+    placed(staging, 64)
+    assert staging.take(64, 64, GB_BYTES) == 64 + 1024
 
 
-def test_the_ring_stays_where_it_is_while_that_is_free():
-    ring = Ring()
-    ring.take(16384, 0, GB_BYTES)
-    placed(ring, 8192)
-    assert ring.take(64, 0, GB_BYTES) == 16384
+def test_loads_go_on_where_the_last_one_ended_while_that_is_as_old_as_any_other_place():
+    staging = Staging(GB_BYTES)
+    placed(staging, 0)
+    staging.take(16384, 0, GB_BYTES)
+    placed(staging, 8192)
+    assert staging.take(64, 0, GB_BYTES) == 16384
+
+
+def test_the_place_of_the_load_of_longest_ago_comes_first():
+    """Not the one behind the last load, if that was filled since."""
+    staging = Staging(GB_BYTES)
+    for _ in range(4):
+        placed(staging, 0)
+        staging.take(GB_BYTES // 4, 0, GB_BYTES)
+    placed(staging, GB_BYTES // 2)  # the first two places are in use again
+    placed(staging, 0)
+    assert staging.take(GB_BYTES // 4, 0, GB_BYTES) == GB_BYTES // 2
+
+
+def test_a_buffer_may_lie_over_several_old_places_and_counts_as_old_as_the_latest_of_them():
+    staging = Staging(1024)
+    for size in (256, 256, 512):
+        staging.enter(0, 1024)
+        staging.take(size, 0, 1024)
+    staging.enter(0, 1024)
+    assert staging.take(512, 0, 1024) == 0  # of kernels 1 and 2; the half behind is of kernel 3
+    staging.enter(0, 1024)
+    assert staging.take(1024, 0, 1024) == 0
+    staging.enter(256, 1024)
+    assert staging.take(1024, 256, 1024) == 256  # has no room: whoever asks looks
+
+
+def test_a_try_can_be_taken_back():
+    staging = Staging(1024)
+    staging.enter(0, 1024)
+    before = staging.copy()
+    assert staging.take(256, 0, 1024) == 0
+    staging.restore(before)
+    assert staging.take(512, 0, 1024) == 0
+
+
+def test_what_is_read_again_is_not_replaced_by_the_next_loads():
+    """Though other places are older than what lies behind the first load, the next ones come there, in turn."""
+    staging = Staging(1024)
+    staging.enter(0, 1024)
+    staging.take(1024, 0, 1024)
+    staging.enter(256, 512)  # all but these 256 bytes is in use
+    staging.enter(0, 1024)
+    assert staging.take_in_turn([128, 256, 512, 64], 0, 1024) == [256, 384, 0, 512]
+    assert staging.take(64, 0, 1024) == 640  # the rest of what was in use before

@@ -1,5 +1,6 @@
 """Where the places of a kernel lie in what others leave free of each memory."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -18,21 +19,13 @@ from tilestitch.lower.link import ADDRESS, BASE, SIZE, TENSOR, Section
 class Ring:
     """Addresses one behind the other, so that what comes need not wait for the end of what was there just before.
 
-    That is what is on the way to the cores in GB, so that loads can run far ahead; the sums of a core, so that its
-    products may change places; and the tiles of kernels, so that more than the next one may load. Each is read for the
-    last time before the next is written, in program order, so that any address is free for the next.
+    Those are the sums of a core, so that its products may change places, and the tiles of kernels, so that more than
+    the next one may load. Each is read for the last time before the next is written, in program order, so that any
+    address is free for the next.
     """
 
     def __init__(self) -> None:
         self.address = 0
-
-    def enter(self, low: int, high: int) -> None:
-        """Move on to an address between `low` and `high`, what a kernel leaves free, also where nothing comes for it.
-
-        Else a later load might lie where something was until just before, and would wait for whoever read that last.
-        """
-        if not low <= self.address <= high:
-            self.address = low
 
     def take(self, size_bytes: int, low: int, high: int) -> int:
         """The next address of a buffer that lies within `low` and `high`."""
@@ -42,13 +35,88 @@ class Ring:
         return found
 
 
+class Staging:
+    """Addresses in GB of what is on the way to the cores: each where nothing was for longest.
+
+    So loads can run far ahead, as what comes waits for those who read what was there before. What is read once is so
+    before the next comes, in program order: any address is free for that. Of several that are as good it lies behind
+    what came last.
+    """
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.kernel = 0
+        self.next = 0  # behind what came last
+        self.begins = [0]  # of stretches, each up to the next
+        self.latest = [-1]  # which kernel was the last that had something there, by stretch; -1: none
+
+    def enter(self, low: int, high: int) -> None:
+        """Go on to the next kernel, which leaves free what lies between `low` and `high`: all else has something."""
+        self.kernel += 1
+        self._use(0, low)
+        self._use(high // ALIGNMENT_BYTES * ALIGNMENT_BYTES, self.size_bytes)
+
+    def take(self, size_bytes: int, low: int, high: int) -> int:
+        """The address of a buffer within `low` and `high`; `low` where it has no room."""
+        fitting = [at for at in (self.next, aligned(low), *self.begins) if low <= at <= high - size_bytes]
+        rank = {at: (self._latest(at, at + size_bytes), at != self.next, at) for at in fitting}
+        return self._taken(min(fitting, key=rank.__getitem__, default=low), size_bytes)
+
+    def take_in_turn(self, sizes_bytes: Sequence[int], low: int, high: int) -> list[int]:
+        """The addresses of buffers each behind the one before, and from `low` on again where there is no room.
+
+        So each stays as it is until about as much came behind it as there is room.
+        """
+        found: list[int] = []
+        for size_bytes in sizes_bytes:
+            if not found:
+                found.append(self.take(size_bytes, low, high))
+            else:
+                found.append(self._taken(self.next if self.next + size_bytes <= high else low, size_bytes))
+        return found
+
+    def _taken(self, address: int, size_bytes: int) -> int:
+        self.next = address + aligned(size_bytes)
+        self._use(address, self.next)
+        return address
+
+    def copy(self) -> "Staging":
+        """The same as it is now."""
+        found = Staging(self.size_bytes)
+        found.restore(self)
+        return found
+
+    def restore(self, other: "Staging") -> None:
+        """Become as a copy was."""
+        self.kernel, self.next, self.begins, self.latest = other.kernel, other.next, other.begins[:], other.latest[:]
+
+    def _latest(self, begin: int, end: int) -> int:
+        """The last kernel that had something between two addresses."""
+        first = bisect_right(self.begins, begin) - 1
+        return max(self.latest[first : max(first + 1, bisect_left(self.begins, end))])
+
+    def _use(self, begin: int, end: int) -> None:
+        """Note that the kernel has something between two addresses."""
+        if begin >= end:
+            return
+        first, last = bisect_left(self.begins, begin), bisect_left(self.begins, end)
+        begins, latest = [begin], [self.kernel]
+        if last == len(self.begins) or self.begins[last] != end:
+            begins.append(end)
+            latest.append(self.latest[last - 1])
+        if first > 0 and self.latest[first - 1] == self.kernel:
+            del begins[0], latest[0]  # the stretch before goes on
+        self.begins[first:last], self.latest[first:last] = begins, latest
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """What a kernel needs of each memory."""
 
     own_bytes: tuple[int, ...]  # in one piece, by number of the memory
     whole: tuple[tuple[str, int], ...]  # tensors that a stitched kernel keeps whole in GB, with their bytes
-    passing_bytes: int | None  # in one piece, of what passes the ring; None: nothing does
+    passing_bytes: int | None  # in one piece, of what passes GB; None: nothing does
+    again: bool = False  # whether some of that is read again later
 
     def on(self, spaces: np.ndarray) -> "Demand":
         """The same where other memories stand for these."""
@@ -62,7 +130,7 @@ class Surface:
     """What is free for a kernel."""
 
     windows: Mapping[Level, tuple[int, int]]  # of the levels at which something is kept: the largest free interval
-    ring: Ring  # of staging in GB, for kernels that are stitched to the one before
+    staging: Staging  # in GB, for kernels that are stitched to the one before
     sums: Mapping[int, Ring]  # of accumulators, by number of the memory
     tiles: Mapping[int, Ring]  # of kernels behind one another, by number of the memory
     upper: bool  # whether the kernel's own places lie at the upper end of those, rather than at the lower
@@ -74,32 +142,32 @@ class Places:
 
     begins: tuple[int, ...]  # of its own, by number of the memory
     whole: Mapping[str, int]  # of the tensors that it keeps whole
-    ring: tuple[int, int]  # what passes the ring does so between these
+    passing: tuple[int, int]  # what passes GB lies between these
+    again: bool  # whether some of that is read again later
 
 
 def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Places:
     """Everything of a kernel at the lower or upper end of what is free.
 
-    What a stitched kernel keeps whole in GB lies in the ring if it can, to load as early as what passes it. The ring
-    begins behind the places of the kernel that launches, so that the next one need not wait for these.
+    What a stitched kernel keeps whole in GB lies where loads pass if it can, to load as early as they do.
     """
     own_bytes = list(demand.own_bytes)
     whole: dict[str, int] = {}
     span: tuple[int, int] | None = None
     beside: dict[str, int] = {}
     gb = cluster.space(Level.GB) if cluster.has(Level.GB) else None
+    low, high = (0, 0) if gb is None else _beyond(cluster, gb, own_bytes[gb], free)
+    free.staging.enter(low, high)
     if gb is not None and not kernel.launches:
-        low, high = _beyond(cluster, gb, own_bytes[gb], free)
-        free.ring.enter(low, high)
-        begin = free.ring.address
-        found = {name: free.ring.take(size, low, high) for name, size in demand.whole}
+        before = free.staging.copy()
+        found = {name: free.staging.take(size, low, high) for name, size in demand.whole}
         taken = sorted((found[name], found[name] + aligned(size)) for name, size in demand.whole)
         if all(stop <= high for _, stop in taken) and all(a[1] <= b[0] for a, b in pairwise(taken)):
             span = _widest(low, high, taken, demand.passing_bytes)
         if span is not None:
             whole = found
         else:
-            free.ring.address = begin
+            free.staging.restore(before)
             for name, size in demand.whole:
                 beside[name] = own_bytes[gb]
                 own_bytes[gb] += aligned(size)
@@ -113,9 +181,7 @@ def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Pl
     begins = tuple(_begin(cluster, kernel, space, size, free) for space, size in enumerate(own_bytes))
     if gb is not None:
         whole.update({name: begins[gb] + at for name, at in beside.items()})
-        if kernel.launches:
-            free.ring.address = begins[gb] + aligned(own_bytes[gb])
-    return Places(begins, whole, span or (0, 0))
+    return Places(begins, whole, span or (0, 0), demand.again)
 
 
 def addresses(
@@ -128,9 +194,13 @@ def addresses(
     found = rows[:, ADDRESS] + np.where(bases == Base.WINDOW, begins, 0)
     for row in np.flatnonzero(bases == Base.WHOLE).tolist():
         found[row] = places.whole[block.tensors[rows[row, TENSOR]]]
-    passing = np.flatnonzero(bases == Base.RING)
+    passing = np.flatnonzero(bases == Base.PASSING)
     if len(passing):
-        found[passing] = [free.ring.take(size_bytes, *places.ring) for size_bytes in rows[passing, ADDRESS].tolist()]
+        sizes = rows[passing, ADDRESS].tolist()
+        if places.again:
+            found[passing] = free.staging.take_in_turn(sizes, *places.passing)
+        else:
+            found[passing] = [free.staging.take(size_bytes, *places.passing) for size_bytes in sizes]
     if ring:
         summed = np.flatnonzero(bases == Base.SUMS)
         found[summed] = [

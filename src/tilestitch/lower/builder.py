@@ -16,7 +16,7 @@ class Base(IntEnum):
 
     MEMORY = 0  # the begin of the memory
     WINDOW = 1  # that of the kernel's own places in it
-    RING = 2  # the next address of the ring
+    PASSING = 2  # where something passes GB
     WHOLE = 3  # the place of the tensor, which is kept whole in GB
     SUMS = 4  # the begin of the accumulators, or the next address of their ring
 

@@ -9,7 +9,7 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
 from tilestitch.kernels.shape import local_names
 from tilestitch.kernels.surroundings import Source, free_gaps
-from tilestitch.lower.addresses import Ring, Surface
+from tilestitch.lower.addresses import Ring, Staging, Surface
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.link import Linker
 
@@ -36,8 +36,10 @@ class Homes:
             self.made.setdefault(home.first, []).append(home)
         self.live: list[tuple[Home, HomeBuffers]] = []
         self.of_tensor: dict[str, list[tuple[Home, HomeBuffers]]] = {}  # those that live and some that lived
-        self.upper, self.ring = False, Ring()
+        self.upper = False
         levels = {number: space.level for number, space in enumerate(linker.cluster.spaces)}
+        gb_bytes = sum(space.size_bytes for space in linker.cluster.spaces if space.level is Level.GB)
+        self.staging = Staging(gb_bytes)
         self.sums = {number: Ring() for number, level in levels.items() if level is Level.ACCUMULATORS}
         self.tiles = {number: Ring() for number, level in levels.items() if level in (Level.LB, Level.WEIGHTS)}
 
@@ -48,7 +50,7 @@ class Homes:
         each lies behind the one before, so that more of them do.
         """
         if kernel.launches:
-            self.ring = Ring()
+            self.staging = Staging(self.staging.size_bytes)
         self.upper = not kernel.launches and not self.upper
         self.live = [(home, buffers) for home, buffers in self.live if home.last >= number]
         fetched = [home for home in self.made.get(number, ()) if home.fetched]
@@ -63,7 +65,7 @@ class Homes:
             self._keep(home, results[home.tensor])
         windows = free_windows(self.linker.cluster, [home for home, _ in self.live])
         around = Around(sources, results, made, tuple(home.tensor for home in fetched))
-        return around, Surface(windows, self.ring, self.sums, self.tiles, self.upper)
+        return around, Surface(windows, self.staging, self.sums, self.tiles, self.upper)
 
     def _keep(self, home: Home, buffers: HomeBuffers) -> None:
         self.live.append((home, buffers))

@@ -27,7 +27,7 @@ from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.copying import Copying
 from tilestitch.lower.homes import Around
 from tilestitch.lower.passing import Load, Passing, together_bytes
-from tilestitch.lower.places import OwnPlaces, RingSlots, slabs
+from tilestitch.lower.places import OwnPlaces, PassingSlots, slabs
 from tilestitch.lower.sums import SUM_BYTES, sums_of
 from tilestitch.lower.turns import turns_of_kernel, wave_cycles
 from tilestitch.lower.waves import Needs, Step, steps_of_cores
@@ -127,8 +127,8 @@ class _KernelLowering:
         if kernel.tiling.halves is not None:
             self.passing.expect(self._loads([operand for operand, _ in self.loaded]))
         if kernel.together:
-            ring = [one for one, slots in self.places.staging.items() if isinstance(slots, RingSlots)]
-            whole = [one for one in ring if one.tensor not in self.sources]
+            passing = [one for one, slots in self.places.staging.items() if isinstance(slots, PassingSlots)]
+            whole = [one for one in passing if one.tensor not in self.sources]
             self.passing.join(self._loads(whole), together_bytes(self.machine))
 
     def _changes(self, operand: Operand, loads: Mapping[int, Sequence[Needs]]) -> list[list[_Change]]:
@@ -291,10 +291,10 @@ class _KernelLowering:
             staged = self.passing.staged(operand, brought)
             if staged is None:
                 size_bytes = tensor.bytes_of(brought)
-                slots = slots.holding(size_bytes) if isinstance(slots, RingSlots) else slots
+                slots = slots.holding(size_bytes) if isinstance(slots, PassingSlots) else slots
                 staged = self.builder.buffer(slots.space, slots.next(), size_bytes, tensor.name, brought)
                 self._copy(tensor, brought, source, (staged,), EngineKind.DMA_IN, None)
-                if isinstance(slots, RingSlots):
+                if isinstance(slots, PassingSlots):
                     self.passing.passes(operand, brought, staged, slots.size_bytes)
             source = staged
         if operand.level is Level.GB:

@@ -1,4 +1,4 @@
-"""What passes the ring of GB on its way to the cores: once where halves of tiles need it twice, or with others."""
+"""What passes GB on its way to the cores: once where halves of tiles need it twice, or with others."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class _Parcel:
 
 
 class Passing:
-    """What a kernel brings to the ring and needs again, and how large the ring has to be so that it is still there."""
+    """What a kernel brings to GB and needs again, and how much has to pass before its place is taken."""
 
     def __init__(self) -> None:
         self._times = Counter[tuple[Operand, Region]]()  # how often each region that comes is read
@@ -91,7 +91,7 @@ class Passing:
         return self._together.get((operand, region), region)
 
     def staged(self, operand: Operand, region: Region) -> int | None:
-        """The buffer in the ring that has what was brought already."""
+        """The buffer in GB that has what was brought already."""
         if (operand, region) not in self._staged:
             return None
         buffer, before_bytes = self._staged[operand, region]
@@ -99,20 +99,21 @@ class Passing:
         return buffer
 
     def passes(self, operand: Operand, region: Region, buffer: int, size_bytes: int) -> None:
-        """Note that a region takes the next place in the ring, of so many bytes."""
+        """Note that a region takes the next place in GB, of so many bytes."""
         if self._times[operand, region] > 1:
             self._staged[operand, region] = buffer, self._passed_bytes
         self._passed_bytes += aligned(size_bytes)
         self._largest_bytes = max(self._largest_bytes, aligned(size_bytes))
 
     def with_room(self, demand: Demand) -> Demand:
-        """What a kernel needs of the memories, with what must not leave the ring too early.
+        """What a kernel needs of the memories, with what must not leave GB too early.
 
         Of its interval the largest place may be left empty where it begins anew.
         """
         if not self._reach_bytes:
             return demand
-        return replace(demand, passing_bytes=max(demand.passing_bytes or 0, self._reach_bytes + self._largest_bytes))
+        passing_bytes = max(demand.passing_bytes or 0, self._reach_bytes + self._largest_bytes)
+        return replace(demand, passing_bytes=passing_bytes, again=True)
 
 
 def together_bytes(machine: Accelerator) -> int:

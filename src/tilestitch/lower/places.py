@@ -38,18 +38,18 @@ class Slots:
 
 
 @dataclass(frozen=True, slots=True)
-class RingSlots:
-    """Places one behind the other in what a kernel leaves free of GB."""
+class PassingSlots:
+    """Places in what a kernel leaves free of GB, each read before the next is written unless it is needed again."""
 
     space: int
     size_bytes: int
 
     def next(self) -> Address:
-        return Address(Base.RING, self.size_bytes)
+        return Address(Base.PASSING, self.size_bytes)
 
-    def holding(self, size_bytes: int) -> "RingSlots":
+    def holding(self, size_bytes: int) -> "PassingSlots":
         """The same, or for something larger."""
-        return self if size_bytes <= self.size_bytes else RingSlots(self.space, size_bytes)
+        return self if size_bytes <= self.size_bytes else PassingSlots(self.space, size_bytes)
 
 
 class OwnPlaces:
@@ -71,7 +71,7 @@ class OwnPlaces:
         self.builder, self.graph, self.kernel, self.shape = builder, graph, kernel, shape
         self.cluster = builder.cluster
         self.operands: dict[tuple[int, Operand], Slots] = {}  # by core
-        self.staging: dict[Operand, Slots | RingSlots] = {}  # in GB
+        self.staging: dict[Operand, Slots | PassingSlots] = {}  # in GB
         self.resident: dict[str, tuple[int, list[Region]]] = {}  # tensor -> GB buffer, slabs not yet loaded
         self.inner: dict[tuple[int, str], Slots] = {}  # of what a tile makes, by core
         self.results: dict[tuple[int, str], Slots] = {}  # in GB, on the way to DDR
@@ -93,7 +93,7 @@ class OwnPlaces:
     @property
     def demand(self) -> Demand:
         """What all of them take."""
-        passing = [slots.size_bytes for slots in self.staging.values() if isinstance(slots, RingSlots)]
+        passing = [slots.size_bytes for slots in self.staging.values() if isinstance(slots, PassingSlots)]
         whole = [(name, self.graph.tensors[name].size_bytes) for name in self._whole] if self._stitched else []
         return Demand(tuple(self._own_bytes), tuple(whole), max(passing, default=None))
 
@@ -122,7 +122,7 @@ class OwnPlaces:
             elif gb and self.cluster.machine.has_dma and not in_gb and self._from_ddr(operand, needs):
                 space = self.cluster.space(Level.GB)
                 if self._stitched:
-                    self.staging[operand] = RingSlots(space, biggest)
+                    self.staging[operand] = PassingSlots(space, biggest)
                     continue
                 groups = max(len(_wave_regions(needs, wave, operand)) for wave in range(waves))
                 self.staging[operand] = self._take(space, biggest, count * groups)
