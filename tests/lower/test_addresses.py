@@ -1,14 +1,18 @@
 """Where what passes GB lies: where nothing was for longest."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.schedule import Kernel, Tiling
-from tilestitch.lower.addresses import Demand, Ring, Staging, Surface, place
+from tilestitch.lower.addresses import Demand, Places, Ring, Staging, Surface, addresses, place
+from tilestitch.lower.builder import Base
 from tilestitch.lower.cluster import Cluster
+from tilestitch.lower.link import ADDRESS, BASE, SIZE, TENSOR
 
 CLUSTER = Cluster(load_machine("stcp920"))
 GB_BYTES = CLUSTER.spaces[CLUSTER.space(Level.GB)].size_bytes
@@ -76,15 +80,17 @@ def test_the_place_of_the_load_of_longest_ago_comes_first():
 
 def test_a_buffer_may_lie_over_several_old_places_and_counts_as_old_as_the_latest_of_them():
     staging = Staging(1024)
-    for size in (256, 256, 512):
+    for begin in (0, 512, 768, 256):
         staging.enter(0, 1024)
-        staging.take(size, 0, 1024)
+        assert staging.take(256, begin, begin + 256) == begin
     staging.enter(0, 1024)
-    assert staging.take(512, 0, 1024) == 0  # of kernels 1 and 2; the half behind is of kernel 3
-    staging.enter(0, 1024)
-    assert staging.take(1024, 0, 1024) == 0
+    assert staging.take(512, 0, 1024) == 512  # of kernels 2 and 3; the half before is of kernels 1 and 4
+
+
+def test_what_has_no_room_is_told_by_its_end():
+    staging = Staging(1024)
     staging.enter(256, 1024)
-    assert staging.take(1024, 256, 1024) == 256  # has no room: whoever asks looks
+    assert staging.take(1024, 256, 1024) == 256
 
 
 def test_a_try_can_be_taken_back():
@@ -105,3 +111,19 @@ def test_what_is_read_again_is_not_replaced_by_the_next_loads():
     staging.enter(0, 1024)
     assert staging.take_in_turn([128, 256, 512, 64], 0, 1024) == [256, 384, 0, 512]
     assert staging.take(64, 0, 1024) == 640  # the rest of what was in use before
+
+
+@pytest.mark.parametrize(("again", "expected"), [(True, [256, 384, 512, 0]), (False, [256, 0, 512, 128])])
+def test_loads_of_a_kernel_that_reads_some_again_lie_in_turn(again, expected):
+    staging = Staging(1024)
+    staging.enter(0, 1024)
+    for begin, size_bytes in ((256, 128), (0, 256), (512, 512), (384, 128)):
+        staging.enter(0, 1024)
+        staging.take(size_bytes, begin, begin + size_bytes)
+    staging.enter(0, 1024)
+    buffers = np.zeros((4, 1 + max(BASE, ADDRESS, SIZE, TENSOR)), np.int64)
+    buffers[:, BASE], buffers[:, ADDRESS] = Base.PASSING, [128, 128, 512, 128]
+    places = Places((0,) * len(CLUSTER.spaces), {}, (0, 1024), again)
+    free = Surface({}, staging, {}, {}, upper=False)
+    block = SimpleNamespace(buffers=buffers, tensors=())
+    assert addresses(CLUSTER, block, np.zeros(4, np.int64), places, free, ring=False).tolist() == expected
