@@ -53,7 +53,7 @@ class Staging:
     def enter(self, low: int, high: int) -> None:
         """Go on to the next kernel, which leaves free what lies between `low` and `high`: all else has something."""
         self.kernel += 1
-        self._use(0, low)
+        self._use(0, aligned(low))
         self._use(high // ALIGNMENT_BYTES * ALIGNMENT_BYTES, self.size_bytes)
 
     def take(self, size_bytes: int, low: int, high: int) -> int:

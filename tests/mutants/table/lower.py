@@ -35,7 +35,7 @@ LOWER = (
     Mutant(
         "loads come to where others lay until just before",
         "lower/addresses.py",
-        "        self._use(0, low)\n",
+        "        self._use(0, aligned(low))\n",
         "",
         ("test_addresses::test_what_was_taken_meanwhile_is_not_filled_first_when_it_is_free_again",),
     ),
