@@ -395,7 +395,7 @@ def test_the_page_of_fused_mappings_says_what_the_report_says(browser, write):
     [row], [group] = browser.rows("layers"), report["chains"][0]["groups"]
     assert row[0] == "1 S > O"
     assert row[5] == "2"
-    assert "S of S stays in cmem, softmax there" in text_of(browser, "groups")
+    assert "S of S stays in vmem, in one of them, softmax there" in text_of(browser, "groups")
     lines = browser.run("return [...document.querySelectorAll('.lines .loop')].map((line) => line.textContent)")
     operators = group["mapping"]["operators"]
     shared = group["mapping"]["shared_loops"][0]
