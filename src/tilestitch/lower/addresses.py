@@ -1,6 +1,5 @@
 """Where the places of a kernel lie in what others leave free of each memory."""
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -14,6 +13,7 @@ from tilestitch.ir.schedule import Kernel
 from tilestitch.lower.builder import Base
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.link import ADDRESS, BASE, SIZE, TENSOR, Section
+from tilestitch.lower.staging import Staging
 
 
 class Ring:
@@ -33,80 +33,6 @@ class Ring:
             self.address = low
         found, self.address = self.address, self.address + aligned(size_bytes)
         return found
-
-
-class Staging:
-    """Addresses in GB of what is on the way to the cores: each where nothing was for longest.
-
-    So loads can run far ahead, as what comes waits for those who read what was there before. What is read once is so
-    before the next comes, in program order: any address is free for that. Of several that are as good it lies behind
-    what came last.
-    """
-
-    def __init__(self, size_bytes: int) -> None:
-        self.size_bytes = size_bytes
-        self.kernel = 0
-        self.next = 0  # behind what came last
-        self.begins = [0]  # of stretches, each up to the next
-        self.latest = [-1]  # which kernel was the last that had something there, by stretch; -1: none
-
-    def enter(self, low: int, high: int) -> None:
-        """Go on to the next kernel, which leaves free what lies between `low` and `high`: all else has something."""
-        self.kernel += 1
-        self._use(0, aligned(low))
-        self._use(high // ALIGNMENT_BYTES * ALIGNMENT_BYTES, self.size_bytes)
-
-    def take(self, size_bytes: int, low: int, high: int) -> int:
-        """The address of a buffer within `low` and `high`; `low` where it has no room."""
-        fitting = [at for at in (self.next, aligned(low), *self.begins) if low <= at <= high - size_bytes]
-        rank = {at: (self._latest(at, at + size_bytes), at != self.next, at) for at in fitting}
-        return self._taken(min(fitting, key=rank.__getitem__, default=low), size_bytes)
-
-    def take_in_turn(self, sizes_bytes: Sequence[int], low: int, high: int) -> list[int]:
-        """The addresses of buffers each behind the one before, and from `low` on again where there is no room.
-
-        So each stays as it is until about as much came behind it as there is room.
-        """
-        found: list[int] = []
-        for size_bytes in sizes_bytes:
-            if not found:
-                found.append(self.take(size_bytes, low, high))
-            else:
-                found.append(self._taken(self.next if self.next + size_bytes <= high else low, size_bytes))
-        return found
-
-    def _taken(self, address: int, size_bytes: int) -> int:
-        self.next = address + aligned(size_bytes)
-        self._use(address, self.next)
-        return address
-
-    def copy(self) -> "Staging":
-        """The same as it is now."""
-        found = Staging(self.size_bytes)
-        found.restore(self)
-        return found
-
-    def restore(self, other: "Staging") -> None:
-        """Become as a copy was."""
-        self.kernel, self.next, self.begins, self.latest = other.kernel, other.next, other.begins[:], other.latest[:]
-
-    def _latest(self, begin: int, end: int) -> int:
-        """The last kernel that had something between two addresses."""
-        first = bisect_right(self.begins, begin) - 1
-        return max(self.latest[first : max(first + 1, bisect_left(self.begins, end))])
-
-    def _use(self, begin: int, end: int) -> None:
-        """Note that the kernel has something between two addresses."""
-        if begin >= end:
-            return
-        first, last = bisect_left(self.begins, begin), bisect_left(self.begins, end)
-        begins, latest = [begin], [self.kernel]
-        if last == len(self.begins) or self.begins[last] != end:
-            begins.append(end)
-            latest.append(self.latest[last - 1])
-        if first > 0 and self.latest[first - 1] == self.kernel:
-            del begins[0], latest[0]  # the stretch before goes on
-        self.begins[first:last], self.latest[first:last] = begins, latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +86,8 @@ def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Pl
     free.staging.enter(low, high)
     if gb is not None and not kernel.launches:
         before = free.staging.copy()
-        found = {name: free.staging.take(size, low, high) for name, size in demand.whole}
+        addresses_of_whole = free.staging.take([size for _, size in demand.whole], low, high)
+        found = {name: address for (name, _), address in zip(demand.whole, addresses_of_whole, strict=True)}
         taken = sorted((found[name], found[name] + aligned(size)) for name, size in demand.whole)
         if all(stop <= high for _, stop in taken) and all(a[1] <= b[0] for a, b in pairwise(taken)):
             span = _widest(low, high, taken, demand.passing_bytes)
@@ -197,10 +124,7 @@ def addresses(
     passing = np.flatnonzero(bases == Base.PASSING)
     if len(passing):
         sizes = rows[passing, ADDRESS].tolist()
-        if places.again:
-            found[passing] = free.staging.take_in_turn(sizes, *places.passing)
-        else:
-            found[passing] = [free.staging.take(size_bytes, *places.passing) for size_bytes in sizes]
+        found[passing] = free.staging.take(sizes, *places.passing, in_turn=places.again)
     if ring:
         summed = np.flatnonzero(bases == Base.SUMS)
         found[summed] = [

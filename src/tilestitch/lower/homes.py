@@ -9,9 +9,10 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
 from tilestitch.kernels.shape import local_names
 from tilestitch.kernels.surroundings import Source, free_gaps
-from tilestitch.lower.addresses import Ring, Staging, Surface
+from tilestitch.lower.addresses import Ring, Surface
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.link import Linker
+from tilestitch.lower.staging import Staging
 
 HomeBuffers = Mapping[int | None, int]  # core, or None for GB -> buffer
 

@@ -182,11 +182,6 @@ def latency(done: Compilation) -> int:
     return given(done.trace).latency_cycles
 
 
-def is_far_by_estimate(_: Request, best: Compilation, done: Compilation) -> bool:
-    """Whether a planned schedule is estimated to be far slower than the best so far, as simulated and as estimated."""
-    return _estimate(done) > FAR * max(latency(best), _estimate(best))
-
-
 def is_far_by_bound(request: Request, best: Compilation, done: Compilation) -> bool:
     """Whether no program of a planned schedule comes near the best so far: what has no home on chip passes DDR."""
     schedule = given(done.schedule)

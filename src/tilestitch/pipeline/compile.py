@@ -16,7 +16,7 @@ from tilestitch.cost.bounds import bounds
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.ir.choices import MAX_BATCH, Effort, Stage
+from tilestitch.ir.choices import MAX_BATCH, Stage
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import ByHand, Groups
 from tilestitch.ir.report import DECIDING_SHARE, CheckRow
@@ -28,7 +28,6 @@ from tilestitch.passes.narrow import as_wide_as
 from tilestitch.pipeline.batches import (
     fastest,
     is_far_by_bound,
-    is_far_by_estimate,
     iteration_batches,
     latency,
     not_slower,
@@ -273,12 +272,13 @@ def _each(
     request: Request,
     networks: Networks,
     strategies: Sequence[Strategy],
-    is_far: Callable[[Request, Compilation, Compilation], bool] | None = None,
+    *,
+    only_near: bool = False,
 ) -> list[Compilation]:
     """The compilations by some strategies, simulated; raises `DoesNotFit` where the machine is too small for all.
 
-    Left out are planned schedules that are far slower than the fastest of those before, as `is_far` says of the two;
-    the strategies of `auto` come first. Only the fastest keeps its program: with many cores one takes gigabytes.
+    `only_near` leaves out planned schedules that are far slower than the fastest of those before, by a bound; the
+    strategies of `auto` come first. Only the fastest keeps its program: with many cores one takes gigabytes.
     """
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
     first = strategy_named("auto").tries
@@ -288,7 +288,7 @@ def _each(
         best = min((found[one.name] for one in strategies if one.name in found), key=latency, default=None)
         found = {name: one if one is best else replace(one, program=None) for name, one in found.items()}
 
-        is_hopeless = None if is_far is None or best is None else partial(is_far, whole, best)
+        is_hopeless = partial(is_far_by_bound, whole, best) if only_near and best is not None else None
         try:
             found[strategy.name] = _searched(whole, networks, strategy, is_hopeless)
         except DoesNotFit as error:
@@ -305,11 +305,10 @@ def _improved(request: Request, networks: Networks, strategy: Strategy) -> Compi
     begins = [strategy_named(name) for name in seeds_of(request.options.effort)]
     if last in (Stage.LOAD, Stage.SIMPLIFY):
         return _searched(request, networks, begins[0])
-    is_far = is_far_by_estimate if request.options.effort is Effort.LOW else is_far_by_bound
     seeds: list[Compilation] = []
     misfit: DoesNotFit | None = None
     try:
-        seeds = _each(request, networks, begins, is_far)
+        seeds = _each(request, networks, begins, only_near=True)
     except DoesNotFit as error:
         misfit = error.unraised()
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
