@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.helpers.kernel_runs import product
+from tests.helpers.graphs import Net
+from tests.helpers.kernel_runs import product, resolved
 from tests.helpers.pairs import first as only_first
 from tilestitch import api
 from tilestitch.hardware.accelerator import Level
@@ -16,7 +17,7 @@ from tilestitch.ir.schedule import Halves, Tiling
 from tilestitch.ir.tile_rule import KernelRule, TileRule
 from tilestitch.ir.tiles import tiles_of
 from tilestitch.kernels.shape import Operand
-from tilestitch.kernels.surroundings import Source, Surroundings
+from tilestitch.kernels.surroundings import Room, Source, Surroundings
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.passing import Load, Passing
 from tilestitch.pipeline.compilation import Compilation
@@ -115,6 +116,20 @@ def test_what_cores_do_not_read_where_it_lies_is_not_halved():
     parts = tuple(Source(Region((at, 0), (at + 16, 64)), Level.LB, at // 16) for at in range(0, 128, 16))
     near = Surroundings({"x": parts}, Level.LB, ("y",), splits=(8, 1, 1))
     assert tile_kernel(shapes, operators, "k0", near, rule=rule).tiling.halves is not None
+
+
+@pytest.mark.parametrize(("room_bytes", "halves"), [(5_600, None), (6_144, Halves(0, 1, 0))])
+def test_halves_of_the_only_tile_need_room_for_two_of_the_larger_one(room_bytes, halves):
+    """Of seven rows the first half has three and the second four: eight in all, where the whole tile has seven."""
+    net = Net()
+    x = net.input(56, 64, name="x")
+    rows = net.op("Concat", net.op("Relu", x), net.op("Relu", x), axis=1)
+    graph = resolved(net.graph(net.op("Softmax", rows, name="y")))
+    parts = tuple(Source(Region((at, 0), (at + 7, 64)), Level.LB, at // 7) for at in range(0, 56, 7))
+    near = Surroundings({"x": parts}, Level.LB, ("y",), {Level.LB: Room(room_bytes)}, splits=(8, 1))
+    shapes, rule = Shapes(graph, load_machine(MACHINE)), TileRule(first_cycles=LONG)
+    tiling = tile_kernel(shapes, tuple(graph.operators), "k0", near, rule=rule).tiling
+    assert (tiling.tile, tiling.halves) == ((7, 128), halves)
 
 
 def test_the_ring_is_large_enough_for_what_is_needed_again():

@@ -3,13 +3,18 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from tilestitch.base.units import aligned, ceil_div
+from tilestitch.cost.kernel import DESCRIPTORS, MISFIT, NEEDS, measure
+from tilestitch.cost.place import ACCUMULATORS, LB, WEIGHTS, Place, Rates
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import DimKind
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Halves, Tiling
 from tilestitch.ir.tile_rule import TileRule
 from tilestitch.ir.tiles import is_one_box, largest_piece, operator_boxes, tiles_of
+from tilestitch.kernels.nest import Nest
 from tilestitch.kernels.shape import KernelShape
 from tilestitch.kernels.surroundings import Surroundings
 
@@ -42,6 +47,29 @@ def with_halves(
     second = None if shape.anchor is None else shape.anchor.reads[1].tensor
     passes = second is not None and second not in around.sources and Level.WEIGHTS in shape.core.levels
     return halved, _second_bytes(shape, tiling, box) * (max(first, last) + IN_GB) if passes else 0
+
+
+def have_room(nest: Nest, rates: Rates, place: Place, tiling: Tiling, tested: np.ndarray) -> bool:
+    """Whether the halves of tiles have room where whole tiles have; notes which rooms were `tested`, as `Found` has it.
+
+    A tile that is the only one of a core makes its results in one place, and its halves in two, of the larger half.
+    """
+    assert tiling.halves is not None, "in halves"
+    dim, tile, part = tiling.halves.dim, np.array(tiling.tile), np.array(tiling.reduction, np.int64)
+    if any(tile < place.piece):
+        return True
+    units = ceil_div(int(place.piece[dim]), tiling.steps[dim])
+    tile[dim] = place.piece[dim] - tiling.steps[dim] * (units // 2)
+    counts = np.zeros(len(tile), np.int64)
+    operands, made = np.zeros((len(nest.operands), DESCRIPTORS + 1)), np.zeros((len(nest.made), DESCRIPTORS + 1))
+    whole = measure(nest, rates, place, tile, part, counts, operands, made)
+    for level in (LB, WEIGHTS, ACCUMULATORS):
+        need = whole[NEEDS + level]
+        if need <= place.rooms[level]:
+            tested[level, 0] = max(tested[level, 0], need)
+        else:
+            tested[level, 1] = min(tested[level, 1], need)
+    return bool(whole[MISFIT] < 0)
 
 
 def _rows(shape: KernelShape, tiling: Tiling, piece: Sequence[int]) -> int | None:

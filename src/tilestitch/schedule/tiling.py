@@ -19,7 +19,7 @@ from tilestitch.kernels.shape import KernelShape, kernel_shape
 from tilestitch.kernels.surroundings import NOWHERE, Room, Surroundings
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run
-from tilestitch.schedule.halves import with_halves
+from tilestitch.schedule.halves import have_room, with_halves
 from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found
 from tilestitch.schedule.searches import Searches
 from tilestitch.schedule.splits import CoreOrders, kept_bytes, outermost, splits_worth_a_search
@@ -180,9 +180,11 @@ def tile_in_rooms(
     )
     if all(core.array is None and core.inside is None for core in machine.cores):
         if rule.first_cycles or rule.last_cycles:
-            kept = kept_bytes(shape, shapes.nest(operators, one.cores[0]), around, one.splits, tiling.steps)
+            nest = shapes.nest(operators, one.cores[0])
+            kept = kept_bytes(shape, nest, around, one.splits, tiling.steps)
             asked = _in_halves(shape, tiling, around, one.direct, rule, machine, kept, tested[kept])
-            kernel = replace(kernel, tiling=asked)
+            if asked is tiling or have_room(nest, rates_of(machine), one.place, asked, tested[kept]):
+                kernel = replace(kernel, tiling=asked)
         rows = tuple((size_bytes, found.tolist()) for size_bytes, found in tested.items())
         return kernel, Rooms(around.results, rows)
     from tilestitch.schedule.mapped import mapped_kernel  # a mapper, which cores without an array do not need
