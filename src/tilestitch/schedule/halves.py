@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from tilestitch.base.units import aligned, ceil_div
-from tilestitch.cost.kernel import DESCRIPTORS, MISFIT, NEEDS, measure
-from tilestitch.cost.place import ACCUMULATORS, LB, WEIGHTS, Place, Rates
+from tilestitch.cost.kernel import DESCRIPTORS, MADE_IN_GB, NEEDS, estimate, measure
+from tilestitch.cost.place import ACCUMULATORS, GB, LB, WEIGHTS, Place, Rates
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import DimKind
 from tilestitch.ir.region import Region
@@ -49,7 +49,9 @@ def with_halves(
     return halved, _second_bytes(shape, tiling, box) * (max(first, last) + IN_GB) if passes else 0
 
 
-def have_room(nest: Nest, rates: Rates, place: Place, tiling: Tiling, tested: np.ndarray) -> bool:
+def have_room(
+    shape: KernelShape, nest: Nest, rates: Rates, place: Place, tiling: Tiling, tested: np.ndarray
+) -> bool:  # fmt: skip
     """Whether the halves of tiles have room where whole tiles have; notes which rooms were `tested`, as `Found` has it.
 
     A tile that is the only one of a core makes its results in one place, and its halves in two, of the larger half.
@@ -63,13 +65,17 @@ def have_room(nest: Nest, rates: Rates, place: Place, tiling: Tiling, tested: np
     counts = np.zeros(len(tile), np.int64)
     operands, made = np.zeros((len(nest.operands), DESCRIPTORS + 1)), np.zeros((len(nest.made), DESCRIPTORS + 1))
     whole = measure(nest, rates, place, tile, part, counts, operands, made)
-    for level in (LB, WEIGHTS, ACCUMULATORS):
-        need = whole[NEEDS + level]
+    needs = {level: whole[NEEDS + level] for level in (LB, WEIGHTS, ACCUMULATORS)}
+    if whole[MADE_IN_GB]:
+        resident = np.array([operand.tensor in tiling.resident for operand in shape.operands], np.int64)
+        order = np.array(tiling.order)
+        needs[GB] = estimate(nest, rates, place, whole, operands, made, counts, order, resident)[2]
+    for level, need in needs.items():
         if need <= place.rooms[level]:
             tested[level, 0] = max(tested[level, 0], need)
         else:
             tested[level, 1] = min(tested[level, 1], need)
-    return bool(whole[MISFIT] < 0)
+    return all(need <= place.rooms[level] or place.rooms[level] == -np.inf for level, need in needs.items())
 
 
 def _rows(shape: KernelShape, tiling: Tiling, piece: Sequence[int]) -> int | None:

@@ -183,7 +183,7 @@ def tile_in_rooms(
             nest = shapes.nest(operators, one.cores[0])
             kept = kept_bytes(shape, nest, around, one.splits, tiling.steps)
             asked = _in_halves(shape, tiling, around, one.direct, rule, machine, kept, tested[kept])
-            if asked is tiling or have_room(nest, rates_of(machine), one.place, asked, tested[kept]):
+            if asked is tiling or have_room(shape, nest, rates_of(machine), one.place, asked, tested[kept]):
                 kernel = replace(kernel, tiling=asked)
         rows = tuple((size_bytes, found.tolist()) for size_bytes, found in tested.items())
         return kernel, Rooms(around.results, rows)
