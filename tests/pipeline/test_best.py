@@ -22,6 +22,7 @@ from tilestitch.kernels.runnable import picks_from_itself
 from tilestitch.lower import blocks
 from tilestitch.ops.depthwise import sizes_of
 from tilestitch.pipeline import batches
+from tilestitch.pipeline import compile as compile_module
 from tilestitch.pipeline.batches import FAR, latency, possible_batches
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.hand_schedule import hand_schedule_of
@@ -36,7 +37,7 @@ from tilestitch.pipeline.search.evaluate import Evaluator
 from tilestitch.pipeline.search.moves import MOVES
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stage_files import stage_text, started
-from tilestitch.pipeline.strategies import seeds_of, strategy_named
+from tilestitch.pipeline.strategies import outdone_by_best, seeds_of, strategy_named
 
 NETWORKS = ("resnet18", "bert-base-128", "mobilenet-v2", "conformer", "googlenet")
 FEW = Budget(6, 10**9)
@@ -352,7 +353,7 @@ def test_no_seed_is_faster_and_the_program_means_the_network(network, effort, mo
     assert done.report is not None
     assert done.report.outcome == "passed"
     assert done.report.strategy == "best"
-    for strategy in seeds_of(effort) if effort is Effort.LOW else seeds_of(Effort.HIGH):
+    for strategy in outdone_by_best(effort):
         assert latency(done) <= latency(compiled(network, strategy)), strategy
 
 
@@ -371,9 +372,26 @@ def test_the_search_begins_without_what_is_far_slower(far, most, monkeypatch):
     assert begun_with(compiled("resnet18", effort=Effort.MEDIUM)) == set(tried[:most])
 
 
-def test_the_search_begins_with_one_schedule_where_it_may_not_take_long(monkeypatch):
-    monkeypatch.setitem(search.BUDGETS, Effort.LOW, Budget(0, 10**9))
-    assert begun_with(compiled("resnet18", effort=Effort.LOW)) == {"graphturbo"}
+@pytest.mark.parametrize(
+    ("effort", "begun"), [(Effort.LOW, {"graphturbo"}), (Effort.MEDIUM, {"graphturbo", "astitch"})]
+)
+def test_the_search_begins_with_few_schedules_where_it_may_not_take_long(effort, begun, monkeypatch):
+    monkeypatch.setattr(batches, "FAR", 1e9)
+    monkeypatch.setitem(search.BUDGETS, effort, Budget(0, 10**9))
+    assert begun_with(compiled("resnet18", effort=effort)) == begun
+
+
+def test_the_search_begins_with_others_where_none_of_these_fits(monkeypatch):
+    searched = compile_module._searched
+
+    def without_these(request, networks, strategy, *rest):
+        if strategy.name in seeds_of(Effort.MEDIUM):
+            raise DoesNotFit(f"{strategy.name} does not fit.", "another strategy")
+        return searched(request, networks, strategy, *rest)
+
+    monkeypatch.setattr(compile_module, "_searched", without_these)
+    monkeypatch.setitem(search.BUDGETS, Effort.MEDIUM, Budget(0, 10**9))
+    assert "stay-in-lb" in begun_with(compiled("resnet18", "best", effort=Effort.MEDIUM))
 
 
 @pytest.mark.parametrize("machine", ["toy", pytest.param("mlu100", marks=pytest.mark.slow)])
@@ -386,14 +404,15 @@ def test_no_schedule_is_faster_than_its_bound(network, machine, monkeypatch):
         proto = model(network, small=True)
         request = requested(proto, network, machine_named(machine), done.options)
         assert not batches.is_far_by_bound(request, done, done), strategy
+        assert batches.least_launched_cycles(request, strategy_named(strategy), done) <= latency(done), strategy
 
 
 @pytest.mark.parametrize("network", first(1, ("bert-base-128", "mobilenet-v2", "conformer")))
 def test_what_the_search_leaves_out_is_far_slower(network, monkeypatch):
-    """By a bound, from medium effort on: never a schedule that might have been the fastest."""
-    monkeypatch.setitem(search.BUDGETS, Effort.MEDIUM, Budget(0, 10**9))
-    begun = begun_with(compiled(network, effort=Effort.MEDIUM))
-    latencies = {name: latency(compiled(network, name)) for name in seeds_of(Effort.MEDIUM)}
+    """By a bound, where it begins with all strategies: never a schedule that might have been the fastest."""
+    monkeypatch.setitem(search.BUDGETS, Effort.HIGH, Budget(0, 10**9))
+    begun = begun_with(compiled(network, effort=Effort.HIGH))
+    latencies = {name: latency(compiled(network, name)) for name in seeds_of(Effort.HIGH)}
     left_out = latencies.keys() - begun
     assert left_out
     assert min(latencies[name] for name in left_out) > FAR * min(latencies[name] for name in begun)
@@ -409,7 +428,7 @@ def test_a_plan_of_fused_blocks_that_is_faster_is_taken(monkeypatch):
     assert done.report.strategy == "best"
     faster = min(latency(compiled("mobilenet-v2", plan)) for plan in ("fixed-fusion", "one-block"))
     assert latency(done) <= faster < latency(compiled("mobilenet-v2", "graphturbo"))
-    assert any(note.startswith("A plan of fused blocks, ") for note in done.report.notes)
+    assert any(note.startswith("A schedule of another strategy, ") for note in done.report.notes)
 
 
 @pytest.mark.parametrize("plan", first(2, ("fixed-fusion", "one-block", "oracle", "baseline", "genetic")))

@@ -1,4 +1,4 @@
-"""What no program of a plan of fused blocks beats: block after block, each with its launch. Source: docs/best.md."""
+"""What no program beats that runs block after block, each with its launch. Source: docs/best.md."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -10,13 +10,15 @@ from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.partition import FusedBlock
 
 
-def least_block_cycles(graph: Graph, blocks: Sequence[FusedBlock], machine: Accelerator, *, iterations: int) -> int:
+def least_block_cycles(
+    graph: Graph, blocks: Sequence[FusedBlock], machine: Accelerator, *, iterations: int, through_ddr: bool = True
+) -> int:
     """Cycles that `iterations` runs of a plan take at least on one cluster.
 
-    A launch waits for everything before it, and nothing stays on chip from one block to the next. So the blocks add up:
-    each takes its launch, and the longest of its products, its other operators and its transfers. Products and others
-    count as in `bounds`, on the cores of the block. Of transfers count what is certainly needed: constants and inputs
-    that it reads, results of other blocks, and what leaves it.
+    A launch waits for everything before it. So the blocks add up: each takes its launch, and the longest of its
+    products, its other operators and its transfers. Products and others count as in `bounds`, on the cores of the
+    block. Of transfers count what is certainly needed: constants and inputs that it reads, results of other blocks, and
+    what leaves it. None do unless all that is between two blocks passes DDR (`through_ddr`).
     """
     needed = needs(graph)
     bounds = {one.operator: one for one in operator_bounds(graph, machine)}
@@ -28,7 +30,7 @@ def least_block_cycles(graph: Graph, blocks: Sequence[FusedBlock], machine: Acce
             cores = Fraction(len(machine.cores), block.cores)
             found = [bounds[op.name] for op in operators if op.name in bounds]
             units = (_cycles(found, matrix=matrix) * cores for matrix in (True, False))
-            moved = _bytes(graph, operators, needed) / machine.ddr.bandwidth_bytes_per_cycle
+            moved = _bytes(graph, operators, needed) / machine.ddr.bandwidth_bytes_per_cycle if through_ddr else 0
             total += machine.setup.launch_cycles + max(moved, *units)
     return int(total * iterations)
 

@@ -8,7 +8,7 @@ from tilestitch.base.errors import DoesNotFit, InputError, printable
 from tilestitch.cost.block_bounds import least_block_cycles
 from tilestitch.cost.bounds import least_cycles
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.partition import Blocks, Groups, Kernels, Partition, SubGraphs
+from tilestitch.ir.partition import Blocks, FusedBlock, Groups, Kernels, Partition, SubGraphs
 from tilestitch.pipeline.compilation import Compilation, Way, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.stages import Request, at_batch, lowered, scheduled, simulated
@@ -102,7 +102,7 @@ def fastest(
         except DoesNotFit as error:
             misfit = error.unraised()
             continue
-        if best is not None and _blocks_cycles(request, done) >= latency(best):
+        if best is not None and least_launched_cycles(request, strategy, done) >= latency(best):
             continue
         for partition in _ways(given(done.partition)):
             try:
@@ -202,11 +202,16 @@ def _estimate(done: Compilation) -> int:
     return sum(kernel.estimated_cycles for kernel in schedule.kernels) * schedule.iterations
 
 
-def _blocks_cycles(request: Request, done: Compilation) -> int:
-    """What no program of a plan of fused blocks takes less than; 0 of what is no such plan."""
-    if not isinstance(done.partition, Blocks):
+def least_launched_cycles(request: Request, strategy: Strategy, done: Compilation) -> int:
+    """What no program of launches one after another takes less than; 0 where all kernels are one launch."""
+    graph, machine, partition = given(done.graph), request.machine, given(done.partition)
+    if isinstance(partition, Blocks):
+        return least_block_cycles(graph, partition.blocks, machine, iterations=done.run.iterations)
+    if strategy.stitched:
         return 0
-    return least_block_cycles(given(done.graph), done.partition.blocks, request.machine, iterations=done.run.iterations)
+    blocks = [FusedBlock(kernel, len(machine.cores)) for kernel in partition.kernels]
+    through_ddr = not strategy.levels
+    return least_block_cycles(graph, blocks, machine, iterations=done.run.iterations, through_ddr=through_ddr)
 
 
 def _least_cycles(request: Request, strategy: Strategy, known: Known, batch: int) -> int:

@@ -25,7 +25,7 @@ from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator, latency_cy
 from tilestitch.pipeline.search.moves import MOVES
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stages import Request, at_batch
-from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy, strategy_named
+from tilestitch.pipeline.strategies import Strategy, outdone_by_best, strategy_named
 
 HOPELESS = 1.06  # what is estimated to take longer than the fastest by this factor is not simulated
 TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
@@ -178,8 +178,8 @@ def improved(
     """The fastest of the seeds and of what the moves make of them, compiled in full.
 
     `batches` are those that an iteration may have. Where there is no seed, as none fits, the search begins with the
-    operators that TVM would run together; None where nothing is found then. With more than low effort a plan of fused
-    blocks that is faster still is taken instead. An interruption ends the search, not the compilation.
+    operators that TVM would run together; None where nothing is found then. With more than low effort the schedule of
+    another strategy is taken instead where that is faster still. An interruption ends the search, not the compilation.
     """
     fastest = min(seeds, key=latency, default=None)
     evaluator = Evaluator(request, networks)
@@ -207,29 +207,29 @@ def improved(
     assert done is not None, "a seed or what was found"
     if request.options.effort is not Effort.LOW and not interrupted and seeds:
         begun = {one.run.strategy for one in seeds}
-        plans = [plan for plan in FUSION_PLANS if plan.name not in begun]
-        done, more = _not_slower_than(request, networks, done, plans)
+        others = [strategy_named(name) for name in outdone_by_best(request.options.effort) if name not in begun]
+        done, more = _not_slower_than(request, networks, done, others)
         notes += more
     return _named(done, notes)
 
 
 def _not_slower_than(
-    request: Request, networks: Networks, best: Compilation, plans: Sequence[Strategy]
+    request: Request, networks: Networks, best: Compilation, others: Sequence[Strategy]
 ) -> tuple[Compilation, list[str]]:
-    """`best`, or what the fastest of some plans of fused blocks makes of the batch, and what to say of that.
+    """`best`, or what the fastest of some strategies makes of the batch, and what to say of that.
 
-    Few of them are planned: most are slower whatever their tiles, by `least_block_cycles`.
+    Few of them are planned: most are slower whatever their tiles, by `least_launched_cycles`.
     """
     now = best
     try:
-        for number, plan in enumerate(plans):
-            request.progress(f"plans of fused blocks ({latency(now):,} cycles)", number, len(plans))
-            now = not_slower(request, networks, now, plan)
+        for number, other in enumerate(others):
+            request.progress(f"other strategies ({latency(now):,} cycles)", number, len(others))
+            now = not_slower(request, networks, now, other)
     except KeyboardInterrupt:
         pass
     if now is best:
         return best, []
-    return now, [f"A plan of fused blocks, {now.way.strategy}, is faster than what the search found."]
+    return now, [f"A schedule of another strategy, {now.way.strategy}, is faster than what the search found."]
 
 
 def _begun(

@@ -268,12 +268,12 @@ def rules(scene: Scene) -> Iterator[Candidate]:
 
 
 def together(scene: Scene) -> Iterator[Candidate]:
-    """More with each transfer to GB, in all kernels; where it is more, less in kernels that are alike."""
+    """More with each transfer to GB, or what each tile needs, in all kernels and in those that are alike."""
     candidate = scene.candidate
     now = set(candidate.together)
     if len(now) < len(candidate.sinks):
         yield with_rules(candidate, candidate.sinks, together=True)
-    for sinks in scene.alike[:TOGETHER_KINDS] if now else ():
+    for sinks in scene.alike[:TOGETHER_KINDS]:
         yield with_rules(candidate, sinks, together=not now >= set(sinks))
 
 
