@@ -39,6 +39,20 @@ COMMANDS = (
         ("test_report::test_kernels_add_up_to_the_whole",),
     ),
     Mutant(
+        "what stays on chip passes DDR in the bound of launches",
+        "pipeline/batches.py",
+        "through_ddr = not strategy.levels",
+        "through_ddr = True",
+        ("test_best::test_no_schedule_is_faster_than_its_bound",),
+    ),
+    Mutant(
+        "strategies that the search does not begin with are not looked at",
+        "pipeline/search/best.py",
+        "if name not in begun]",
+        "if False]",
+        ("test_best::test_a_plan_of_fused_blocks_that_is_faster_is_taken",),
+    ),
+    Mutant(
         "sub-graphs are always cut",
         "pipeline/batches.py",
         "if isinstance(partition, SubGraphs) and partition.whole_may_be_better:",

@@ -379,10 +379,17 @@ LOWER = (
     ),
     Mutant(
         "loads wait for the place of the load before",
+        "lower/staging.py",
+        "at = _oldest(rows, count, behind, size, low, high)",
+        "at = low",
+        ("test_residency::test_loads_run_far_ahead_where_kernels_are_stitched",),
+    ),
+    Mutant(
+        "sums wait for the place of the sums before",
         "lower/addresses.py",
         "found, self.address = self.address, self.address + aligned(size_bytes)",
         "found = self.address = low",
-        ("test_residency::test_loads_run_far_ahead_where_kernels_are_stitched",),
+        ("test_addresses::test_sums_lie_behind_one_another_and_the_ring_begins_anew_at_its_end",),
     ),
     Mutant(
         "a result leaves its place before its last reader",

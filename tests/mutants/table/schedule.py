@@ -158,4 +158,11 @@ SCHEDULE = (
         "False",
         ("test_halves::test_what_cores_do_not_read_where_it_lies_is_not_halved",),
     ),
+    Mutant(
+        "the halves of the only tile of a core have room where that has",
+        "schedule/halves.py",
+        "    if any(tile < place.piece):\n",
+        "    if True:\n",
+        ("test_halves::test_halves_of_the_only_tile_need_room_for_two_of_the_larger_one",),
+    ),
 )
