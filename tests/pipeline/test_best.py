@@ -381,17 +381,18 @@ def test_the_search_begins_with_few_schedules_where_it_may_not_take_long(effort,
     assert begun_with(compiled("resnet18", effort=effort)) == begun
 
 
-def test_the_search_begins_with_others_where_none_of_these_fits(monkeypatch):
+@pytest.mark.parametrize("effort", [Effort.LOW, Effort.MEDIUM])
+def test_the_search_begins_with_others_where_none_of_these_fits(effort, monkeypatch):
     searched = compile_module._searched
 
     def without_these(request, networks, strategy, *rest):
-        if strategy.name in seeds_of(Effort.MEDIUM):
+        if strategy.name in seeds_of(effort):
             raise DoesNotFit(f"{strategy.name} does not fit.", "another strategy")
         return searched(request, networks, strategy, *rest)
 
     monkeypatch.setattr(compile_module, "_searched", without_these)
-    monkeypatch.setitem(search.BUDGETS, Effort.MEDIUM, Budget(0, 10**9))
-    assert "stay-in-lb" in begun_with(compiled("resnet18", "best", effort=Effort.MEDIUM))
+    monkeypatch.setitem(search.BUDGETS, effort, Budget(0, 10**9))
+    assert "stay-in-lb" in begun_with(compiled("resnet18", effort=effort))
 
 
 @pytest.mark.parametrize("machine", ["toy", pytest.param("mlu100", marks=pytest.mark.slow)])

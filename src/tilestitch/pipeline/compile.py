@@ -41,7 +41,7 @@ from tilestitch.pipeline.remedies import WITH_OPTIONS, with_remedies_that_work
 from tilestitch.pipeline.search.best import improved
 from tilestitch.pipeline.stage_files import Started, decisions_in, graph_of, partition_of, program_of, rewriting_in
 from tilestitch.pipeline.stages import Request, compile_batch, lowered, partitioned, scheduled, simulated
-from tilestitch.pipeline.strategies import Strategy, outdone_by_best, seeds_of, strategy_named, strategy_of
+from tilestitch.pipeline.strategies import STRATEGIES, Strategy, seeds_of, strategy_named, strategy_of
 from tilestitch.pipeline.views import composed_graph
 from tilestitch.report.beside_text import beside_note
 from tilestitch.report.page import ReportPage
@@ -302,16 +302,17 @@ def _each(
 def _improved(request: Request, networks: Networks, strategy: Strategy) -> Compilation:
     """What a search finds, beginning with the schedules of other strategies, of more of them with more effort."""
     last = request.options.stop_after
-    effort = request.options.effort
+    begins = [strategy_named(name) for name in seeds_of(request.options.effort)]
     if last in (Stage.LOAD, Stage.SIMPLIFY):
-        return _searched(request, networks, strategy_named(seeds_of(effort)[0]))
+        return _searched(request, networks, begins[0])
     seeds: list[Compilation] = []
     misfit: DoesNotFit | None = None
-    for names in (seeds_of(effort), outdone_by_best(effort)):
-        try:
-            seeds = seeds or _each(request, networks, [strategy_named(name) for name in names], only_near=True)
-        except DoesNotFit as error:
-            misfit = error.unraised()
+    for tried in (begins, [other for other in STRATEGIES if other not in begins]):
+        if tried and not seeds:
+            try:
+                seeds = _each(request, networks, tried, only_near=True)
+            except DoesNotFit as error:
+                misfit = error.unraised()
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
     best = improved(whole, networks, seeds, iteration_batches(request, networks, strategy))
     if best is None:
