@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.helpers.graphs import Net
-from tests.helpers.kernel_runs import product, resolved
+from tests.helpers.kernel_runs import product, resolved, toy
 from tests.helpers.pairs import first as only_first
 from tilestitch import api
 from tilestitch.hardware.accelerator import Level
@@ -119,16 +119,21 @@ def test_what_cores_do_not_read_where_it_lies_is_not_halved():
 
 
 @pytest.mark.parametrize(("room_bytes", "halves"), [(5_600, None), (6_144, Halves(0, 1, 0))])
-def test_halves_of_the_only_tile_need_room_for_two_of_the_larger_one(room_bytes, halves):
-    """Of seven rows the first half has three and the second four: eight in all, where the whole tile has seven."""
+@pytest.mark.parametrize("level", [Level.LB, Level.GB])
+def test_halves_of_the_only_tile_need_room_for_two_of_the_larger_one(level, room_bytes, halves):
+    """Of seven rows the first half has three and the second four: eight in all, where the whole tile has seven.
+
+    Of eight cores with memories of their own, and of one that has none.
+    """
+    machine, cores = (load_machine(MACHINE), range(8)) if level is Level.LB else (toy(lb=0), (None,))
     net = Net()
-    x = net.input(56, 64, name="x")
+    x = net.input(7 * len(cores), 64, name="x")
     rows = net.op("Concat", net.op("Relu", x), net.op("Relu", x), axis=1)
     graph = resolved(net.graph(net.op("Softmax", rows, name="y")))
-    parts = tuple(Source(Region((at, 0), (at + 7, 64)), Level.LB, at // 7) for at in range(0, 56, 7))
-    near = Surroundings({"x": parts}, Level.LB, ("y",), {Level.LB: Room(room_bytes)}, splits=(8, 1))
-    shapes, rule = Shapes(graph, load_machine(MACHINE)), TileRule(first_cycles=LONG)
-    tiling = tile_kernel(shapes, tuple(graph.operators), "k0", near, rule=rule).tiling
+    parts = tuple(Source(Region((7 * at, 0), (7 * at + 7, 64)), level, core) for at, core in enumerate(cores))
+    near = Surroundings({"x": parts}, level, ("y",), {level: Room(room_bytes)}, splits=(len(cores), 1))
+    rule = TileRule(first_cycles=LONG)
+    tiling = tile_kernel(Shapes(graph, machine), tuple(graph.operators), "k0", near, rule=rule).tiling
     assert (tiling.tile, tiling.halves) == ((7, 128), halves)
 
 

@@ -165,4 +165,11 @@ SCHEDULE = (
         "    if True:\n",
         ("test_halves::test_halves_of_the_only_tile_need_room_for_two_of_the_larger_one",),
     ),
+    Mutant(
+        "halves need no more room in GB, where cores have no memory of their own",
+        "schedule/halves.py",
+        "    if whole[MADE_IN_GB]:\n",
+        "    if False:\n",
+        ("test_halves::test_halves_of_the_only_tile_need_room_for_two_of_the_larger_one",),
+    ),
 )
