@@ -197,6 +197,11 @@ class Graph(Shown):
         return {op.name: op for op in self.operators}
 
     @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Operator -> its place in the order of the network."""
+        return {op.name: at for at, op in enumerate(self.operators)}
+
+    @cached_property
     def producers(self) -> Mapping[str, tuple[Operator, ...]]:
         """Tensor -> operators that write (a part of) it; absent for inputs and constants."""
         found: dict[str, list[Operator]] = {}

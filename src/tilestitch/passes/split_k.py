@@ -8,6 +8,7 @@ places, waits, prices and bounds are those of any others.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 
 from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError, printable
@@ -71,9 +72,10 @@ def _makers(graph: Graph, product: Operator, axis: int) -> tuple[tuple[Operator,
     cut = {product.reads[0].tensor: axis}  # tensors of which a part is made at a time, and along which axis
     inside = {product.name}
     found: list[tuple[Operator, int]] = []
-    for op in reversed(graph.operators):
-        if not any(name in cut for name in op.outputs):
-            continue
+    left: list[int] = []  # a heap of what makes such tensors, the last of the network first
+    _ask_makers(graph, product.reads[0].tensor, left)
+    while left:
+        op = graph.operators[-heappop(left)]
         loop = _loop_of(graph, op, cut)
         if loop is None or any(reader.name not in inside for reader in graph.consumers[op.outputs[0]]):
             continue
@@ -81,9 +83,17 @@ def _makers(graph: Graph, product: Operator, axis: int) -> tuple[tuple[Operator,
         found.append((op, loop))
         for read in op.reads:
             along = _axis_of(op, read, loop, graph.tensors[read.tensor].shape)
+            if along is not None and read.tensor not in cut:
+                _ask_makers(graph, read.tensor, left)
             if along is not None and cut.setdefault(read.tensor, along) != along:
                 return ()
     return tuple(reversed(found))
+
+
+def _ask_makers(graph: Graph, tensor: str, left: list[int]) -> None:
+    """Add the operators that write a tensor to a heap of such, by their place in the network from behind."""
+    for op in graph.producers.get(tensor, ()):
+        heappush(left, -graph.position[op.name])
 
 
 def _loop_of(graph: Graph, op: Operator, cut: Mapping[str, int]) -> int | None:

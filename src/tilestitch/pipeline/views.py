@@ -51,15 +51,14 @@ def compose_views(
     graph, now = composed_graph(simplified) if known is None else known
     grouped = {name for names in now.values() for name in names}
     closed = ends_of_blocks(graph) | ends_of_parts(graph)
-    position = {op.name: number for number, op in enumerate(graph.operators)}
     kernels = []
     for group in groups:
-        members = sorted((name for old in group.operators for name in now[old]), key=position.__getitem__)
+        members = sorted((name for old in group.operators for name in now[old]), key=graph.position.__getitem__)
         for kernel in kernels_of(graph, [graph.by_name[name] for name in members], closed):
             for whole in by_units(graph, kernel, machine):
                 kernels += [tuple(op.name for op in piece) for piece in with_room(graph, whole, machine)]
     kernels += [(op.name,) for op in graph.operators if op.name not in grouped]
-    kernels.sort(key=lambda members: position[members[-1]])
+    kernels.sort(key=lambda members: graph.position[members[-1]])
     return Composed(simplified, graph, tuple(kernels), now)
 
 
@@ -84,12 +83,11 @@ def composed_graph(simplified: Graph, rewriting: Rewriting = Rewriting()) -> Wit
 def without_views(composed: Composed, blocks: Sequence[FusedBlock]) -> tuple[FusedBlock, ...]:
     """Fused blocks with the operators that do their work; what copies a constant to an output joins the last one."""
     graph = composed.graph
-    position = {op.name: number for number, op in enumerate(graph.operators)}
     found = [[name for old in block.operators for name in composed.now[old]] for block in blocks]
     if found:
         inside = {name for names in found for name in names}
         found[-1] += [op.name for op in graph.operators if op.name not in inside]
     return tuple(
-        FusedBlock(tuple(sorted(names, key=position.__getitem__)), block.cores)
+        FusedBlock(tuple(sorted(names, key=graph.position.__getitem__)), block.cores)
         for names, block in zip(found, blocks, strict=True)
     )

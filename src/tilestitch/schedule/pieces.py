@@ -127,7 +127,6 @@ class KernelIndex:
 
     def __init__(self, graph: Graph, kernels: Sequence[tuple[str, ...]]) -> None:
         self.graph, self.kernels = graph, kernels
-        self.position = {op.name: number for number, op in enumerate(graph.operators)}
         self.numbers: dict[str, list[int]] = {}  # operator -> kernels that have it
         for number, kernel in enumerate(kernels):
             for name in kernel:
@@ -140,7 +139,7 @@ class KernelIndex:
         for number in sorted({number for name in operators for number in self.numbers.get(name, ())}):
             own = [self.graph.by_name[name] for name in self.kernels[number] if name in inside]
             found += kernels_of(self.graph, own)
-        return sorted(found, key=lambda kernel: self.position[kernel[-1].name])
+        return sorted(found, key=lambda kernel: self.graph.position[kernel[-1].name])
 
 
 class PieceTasks:

@@ -75,13 +75,12 @@ class _Program:
         self.constants: dict[str, Constant] = {}
         self.blocks: list[list[Call]] = []
         sources: dict[str, str] = {}
-        order = {op.name: number for number, op in enumerate(graph.operators)}
         self.inputs = [name for name in graph.inputs if name in graph.consumers]
         for name in self.inputs:
             self.shapes[name] = shape_of(graph, graph.consumers[name][0], name)
         for block in blocks:
             calls: list[Call] = []
-            for name in sorted(block.operators, key=order.__getitem__):
+            for name in sorted(block.operators, key=graph.position.__getitem__):
                 op = graph.by_name[name]
                 found = calls_of(graph, op, sources)
                 calls += found.calls

@@ -42,9 +42,8 @@ def fuse_ops(graph: Graph) -> tuple[Group, ...]:
 
 def _readers(graph: Graph) -> list[tuple[int, ...]]:
     """Per operator, the numbers of the operators that read what it writes, in order."""
-    number = {op.name: n for n, op in enumerate(graph.operators)}
     return [
-        tuple(sorted({number[reader.name] for name in op.outputs for reader in graph.consumers.get(name, ())}))
+        tuple(sorted({graph.position[reader.name] for name in op.outputs for reader in graph.consumers.get(name, ())}))
         for op in graph.operators
     ]
 

@@ -12,7 +12,6 @@ def in_order(graph: Graph, groups: Iterable[tuple[str, ...]]) -> tuple[Group, ..
     That order can run where only the last operator of a group is read by other groups: whoever reads it comes later
     in the graph, and so does the last operator of that group.
     """
-    position = {op.name: number for number, op in enumerate(graph.operators)}
-    sorted_groups = [tuple(sorted(group, key=position.__getitem__)) for group in groups]
-    sorted_groups.sort(key=lambda group: position[group[-1]])
+    sorted_groups = [tuple(sorted(group, key=graph.position.__getitem__)) for group in groups]
+    sorted_groups.sort(key=lambda group: graph.position[group[-1]])
     return tuple(Group(f"g{number}", group) for number, group in enumerate(sorted_groups))

@@ -73,9 +73,8 @@ def best_grouping(
         return found[0], found[1]
 
     plan = nearly_best(waits, limited, most=MOST_PRICED) if proof is None else proof.plan
-    position = {op.name: number for number, op in enumerate(graph.operators)}
     groups = []
     for block in plan.blocks:
         names = [name for node in block for number in cost.nodes[node] for name in cost.kernels[number]]
-        groups.append(tuple(sorted(names, key=position.__getitem__)))
+        groups.append(tuple(sorted(names, key=graph.position.__getitem__)))
     return Grouping(tuple(groups), tuple(cost.pieces(choice) for choice in plan.choices), cost, plan, proof)

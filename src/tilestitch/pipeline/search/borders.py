@@ -20,7 +20,6 @@ def borders(scene: Scene) -> Iterator[Candidate]:
     """
     graph, cuts = scene.graph, scene.candidate.cuts
     index = KernelIndex(graph, scene.candidate.kernels)
-    order = {op.name: at for at, op in enumerate(graph.operators)}
     found: list[tuple[float, Candidate]] = []
     for at in range(len(cuts) - 1):
         if cuts[at].along == cuts[at + 1].along:
@@ -30,7 +29,7 @@ def borders(scene: Scene) -> Iterator[Candidate]:
             lost = max(1, scene.lost(own))
             for moved, anew in _moved(scene, index, cuts[giver], forward=giver < taker):
                 kept = tuple(name for name in own if name not in moved)
-                joined = tuple(sorted((*cuts[taker].operators, *moved), key=order.__getitem__))
+                joined = tuple(sorted((*cuts[taker].operators, *moved), key=graph.position.__getitem__))
                 left = [replace(cuts[giver], operators=kept)]
                 if anew:
                     left = [one for one in _anew(cuts[giver], kept) if fits(graph, one)]

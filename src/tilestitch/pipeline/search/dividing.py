@@ -46,8 +46,9 @@ def with_reductions_divided(scene: Scene, parts_of: Mapping[str, int]) -> Candid
     kernels = {kernel[-1] for kernel in candidate.kernels if not parts_of.keys().isdisjoint(kernel)}
     rules = tuple(replace(rule, splits=()) if rule.sink in kernels else rule for rule in candidate.rules)
     found = in_terms_of(replace(candidate, rules=rules), graph, now, scene.machine)
-    place = {op.name: at for at, op in enumerate(graph.operators)}
-    return replace(found, across=tuple(sorted((*candidate.across, *asked), key=lambda one: place[one.operator])))
+    return replace(
+        found, across=tuple(sorted((*candidate.across, *asked), key=lambda one: graph.position[one.operator]))
+    )
 
 
 def _ways(graph: Graph, op: Operator, cores: int) -> list[int]:

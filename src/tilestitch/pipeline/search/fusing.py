@@ -43,7 +43,6 @@ def with_attention(candidate: Candidate, graph: Graph, machine: Accelerator) -> 
 def unfuse(scene: Scene) -> Iterator[Candidate]:
     """The last operator of a kernel as a kernel of its own, wherever kernels are like it."""
     graph, kernels = scene.graph, scene.candidate.kernels
-    position = {op.name: number for number, op in enumerate(graph.operators)}
     alike: dict[Signature, list[tuple[str, ...]]] = {}
     for kernel in kernels:
         if len(kernel) > 1:
@@ -54,16 +53,15 @@ def unfuse(scene: Scene) -> Iterator[Candidate]:
         for kernel in found:
             begin = kernels_of(graph, [graph.by_name[name] for name in kernel[:-1]])
             apart += [tuple(op.name for op in one) for one in begin] + [kernel[-1:]]
-        yield replace(scene.candidate, kernels=_in_order(apart, position))
+        yield replace(scene.candidate, kernels=_in_order(apart, graph.position))
 
 
 def _fusable(graph: Graph, kernels: Kernels, machine: Accelerator) -> list[list[Chain]]:
     """Chains of kernels that can be one kernel, those that are alike together."""
-    position = {op.name: number for number, op in enumerate(graph.operators)}
     of_kernel = {name: number for number, kernel in enumerate(kernels) for name in kernel}
     alike: dict[Signature, list[Chain]] = {}
     for chain in _chains(graph, kernels, of_kernel):
-        names = sorted((name for number in chain for name in kernels[number]), key=position.__getitem__)
+        names = sorted((name for number in chain for name in kernels[number]), key=graph.position.__getitem__)
         operators = [graph.by_name[name] for name in names]
         whole = kernels_of(graph, operators)
         if picks_from_itself(operators) or multiplies_by_itself(graph, operators, machine):
@@ -75,7 +73,6 @@ def _fusable(graph: Graph, kernels: Kernels, machine: Accelerator) -> list[list[
 
 def _fused(graph: Graph, candidate: Candidate, chains: Sequence[Chain]) -> Candidate:
     """With chains as one kernel each; of those that share a kernel, with the first."""
-    position = {op.name: number for number, op in enumerate(graph.operators)}
     taken: dict[int, int] = {}
     for number, chain in enumerate(chains):
         if not any(one in taken for one in chain):
@@ -83,9 +80,9 @@ def _fused(graph: Graph, candidate: Candidate, chains: Sequence[Chain]) -> Candi
     joined: dict[int, list[str]] = {}
     for one, number in taken.items():
         joined.setdefault(number, []).extend(candidate.kernels[one])
-    fused = [tuple(sorted(names, key=position.__getitem__)) for names in joined.values()]
+    fused = [tuple(sorted(names, key=graph.position.__getitem__)) for names in joined.values()]
     rest = [kernel for number, kernel in enumerate(candidate.kernels) if number not in taken]
-    return replace(candidate, kernels=_in_order([*rest, *fused], position))
+    return replace(candidate, kernels=_in_order([*rest, *fused], graph.position))
 
 
 def _chains(graph: Graph, kernels: Kernels, of_kernel: Mapping[str, int]) -> Iterator[Chain]:

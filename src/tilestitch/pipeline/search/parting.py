@@ -55,16 +55,15 @@ def in_terms_of(
     candidate: Candidate, graph: Graph, now: Mapping[str, tuple[str, ...]], machine: Accelerator
 ) -> Candidate:
     """The candidate of a network in which other operators do the work of those that were there."""
-    place = {op.name: number for number, op in enumerate(graph.operators)}
     kernels, cuts = list[tuple[str, ...]](), list[Cut]()
     closed = ends_of_parts(graph)
     for kernel in candidate.kernels:
-        names = sorted({one for name in kernel for one in now[name]}, key=place.__getitem__)
+        names = sorted({one for name in kernel for one in now[name]}, key=graph.position.__getitem__)
         for own in kernels_of(graph, [graph.by_name[name] for name in names], closed):
             kernels += [tuple(op.name for op in piece) for piece in by_units(graph, own, machine)]
-    kernels.sort(key=lambda kernel: place[kernel[-1]])
+    kernels.sort(key=lambda kernel: graph.position[kernel[-1]])
     for cut in candidate.cuts:
-        names = sorted((one for name in cut.operators for one in now[name]), key=place.__getitem__)
+        names = sorted((one for name in cut.operators for one in now[name]), key=graph.position.__getitem__)
         if names:
             cuts.append(replace(cut, operators=tuple(names)))
     asked = {name: rule for rule in candidate.rules for name in now[rule.sink]}
@@ -82,7 +81,6 @@ def with_operators_of(candidate: Candidate, graph: Graph, machine: Accelerator) 
     if names == graph.by_name.keys():
         return candidate
     found = in_terms_of(candidate, graph, {name: (name,) if name in graph.by_name else () for name in names}, machine)
-    place = {op.name: number for number, op in enumerate(graph.operators)}
     cut_of = {name: at for at, cut in enumerate(found.cuts) for name in cut.operators}
     more = [op for op in graph.operators if op.name not in names]
     for op in reversed(more):
@@ -90,8 +88,10 @@ def with_operators_of(candidate: Candidate, graph: Graph, machine: Accelerator) 
         makers = [cut_of[maker.name] for maker in graph.makers[op.name] if maker.name in cut_of]
         cut_of[op.name] = min(readers) if readers else max(makers, default=0)
     cuts = tuple(
-        replace(cut, operators=tuple(sorted((one for one in cut_of if cut_of[one] == at), key=place.__getitem__)))
+        replace(
+            cut, operators=tuple(sorted((one for one in cut_of if cut_of[one] == at), key=graph.position.__getitem__))
+        )
         for at, cut in enumerate(found.cuts)
     )
-    kernels = sorted((*found.kernels, *((op.name,) for op in more)), key=lambda kernel: place[kernel[-1]])
+    kernels = sorted((*found.kernels, *((op.name,) for op in more)), key=lambda kernel: graph.position[kernel[-1]])
     return replace(found, kernels=tuple(kernels), cuts=cuts)

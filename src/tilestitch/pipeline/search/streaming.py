@@ -103,16 +103,17 @@ def _with(candidate: Candidate, graph: Graph, machine: Accelerator, ways: Sequen
     """The candidate of the network in which attention runs that way."""
     streams = tuple(way.stream for way in ways)
     after, now = with_streams(graph, streams)
-    place = {op.name: number for number, op in enumerate(after.operators)}
     way_of = {name: way for way in ways for name in now[way.found.context.name]}
     members = [[name for name in kernel for name in now[name] if name not in way_of] for kernel in candidate.kernels]
     members += [list(now[way.found.context.name]) for way in ways]
     kernels: list[tuple[str, ...]] = []
     closed = ends_of_blocks(after)
     for names in members:
-        for own in kernels_of(after, [after.by_name[name] for name in sorted(names, key=place.__getitem__)], closed):
+        for own in kernels_of(
+            after, [after.by_name[name] for name in sorted(names, key=after.position.__getitem__)], closed
+        ):
             kernels += [tuple(op.name for op in piece) for piece in by_units(after, own, machine)]
-    kernels.sort(key=lambda kernel: place[kernel[-1]])
+    kernels.sort(key=lambda kernel: after.position[kernel[-1]])
     left = {kernel[-1] for kernel in kernels}
     rules = [rule for rule in candidate.rules if rule.sink in left and rule.sink not in way_of]
     for kernel in kernels:
