@@ -334,7 +334,7 @@ def test_a_proof_for_a_machine_of_zigzag_is_accepted():
     proof = free_certificate_of(bare, SpatialSpace(), found, Objective.ENERGY)
     assert proof.value == pytest.approx(found.price.energy_pj * 1000, rel=1e-12)
     verdict = check_free_certificate(proof, bare, SpatialSpace(), Sums.FULL)
-    assert verdict.choices > 1000
+    assert verdict.choices > 500
     assert verdict.labels > 0
 
 

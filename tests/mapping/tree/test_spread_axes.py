@@ -1,12 +1,22 @@
-"""Choices of what is spread over axes that may be exchanged."""
+"""Choices of what is spread where axes, or loops, may be exchanged."""
 
 import random
 from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
 
 from tests.helpers.tree_brute_force import random_case
 from tests.helpers.tree_spatial import with_axes
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.formats.einsum import einsum_nest
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import choices
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
+from tilestitch.mapping.tree.crossings import box_elements, elements
+from tilestitch.mapping.tree.search import best_mapping
+from tilestitch.mapping.tree.spatial import placement
 
 
 def twins(bare, seed):
@@ -39,3 +49,65 @@ def test_axes_that_may_be_exchanged_leave_the_same_choices(monkeypatch):
         assert (one.under == both.under).all()
         assert (one.steps == both.steps).all()
     assert sum(map(len, once)) > 700
+
+
+def square_convolution(seed):
+    """A small convolution whose rows and columns the nest does not tell apart."""
+    pixels, taps = seed.choice((5, 7, 10)), seed.choice((1, 2, 3))
+    loops = {"m": seed.choice((1, 3)), "c": seed.choice((1, 2, 3)), "x": pixels, "y": pixels, "fx": taps, "fy": taps}
+    extents = " ".join(f"{name}={extent}" for name, extent in loops.items())
+    return einsum_nest(f"O[m,x,y] += W[m,c,fx,fy] * I[c,x+fx,y+fy]; {extents}")
+
+
+def with_rows_for_columns(placed):
+    """The same with rows and columns in each other's place."""
+    other = [0, 1, 3, 2, 5, 4]
+    return replace(placed, unrolled=tuple(replace(one, loop=other[one.loop]) for one in placed.unrolled))
+
+
+def least(placed, objective):
+    """The energy and the latency of the best mapping; None where none fits."""
+    try:
+        price = best_mapping(placed, objective=objective).price
+    except DoesNotFit:
+        return None
+    return price.energy_pj, price.latency_cycles
+
+
+def test_loops_that_are_exchanged_cost_the_same_to_the_last_bit():
+    """Also where up to two factors are not whole; then one of both choices is searched."""
+    seed = random.Random("square")
+    compared = broken = 0
+    while compared < 400:
+        bare = with_axes(replace(random_case(seed, 1), nest=square_convolution(seed), unrolled=()), seed)
+        space = SpatialSpace(seed.choice((Ragged.FILLING, Ragged.ALL)))
+        found = choices_of(bare, space)
+        spread = {frozenset(placement(bare, found, number).unrolled) for number in range(len(found))}
+        for number in seed.sample(range(len(found)), min(5, len(found))):
+            one = placement(bare, found, number)
+            other = with_rows_for_columns(one)
+            fractions = sum(factor.factor.denominator > 1 for factor in one.unrolled)
+            if one.unrolled == other.unrolled or fractions > 2:
+                continue
+            assert frozenset(other.unrolled) not in spread - {frozenset(one.unrolled)}
+            objective = seed.choice((Objective.ENERGY, Objective.EDP))
+            assert least(one, objective) == least(other, objective)
+            compared, broken = compared + 1, broken + (fractions == 2)
+    assert broken > 50
+
+
+@pytest.mark.parametrize("counted", [elements, box_elements])
+def test_elements_do_not_depend_on_which_of_two_loops_has_which_fraction(counted):
+    """To the last bit, as half of an element is rounded up or down: 3 x 7/3 x 7/2 is 24.5, or a little less."""
+    seed, order, halves = random.Random("halves"), [0, 1, 3, 2, 5, 4], 0
+    for _ in range(300):
+        nest = square_convolution(seed)
+        spread = [Fraction(1)] * 6
+        for loop in seed.sample(range(2, 6), 2):
+            spread[loop] = Fraction(seed.choice((5, 7, 9, 14)), seed.choice((2, 3, 4, 5, 6)))
+        tiles = np.array([[seed.choice((1, 2, 3)) for _ in range(6)] for _ in range(20)], np.int64)
+        for array in nest.operands:
+            found = counted(array, tiles, tuple(spread))
+            assert (found == counted(array, tiles[:, order], tuple(spread[at] for at in order))).all()
+            halves += int((np.abs(found % 1 - 0.5) < 1e-9).sum())
+    assert halves > 1000

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
 
+MOST_BROKEN = 2  # factors that are not whole, in a choice whose loops are exchanged
 _MIX = 0x9E3779B97F4A7C1  # odd; only spreads what is hashed
 _MASK = 2**62 - 1
 
@@ -183,8 +184,8 @@ def _average(axes: Axes, rules: Rules, desk: Desk, picked: np.ndarray) -> bool:
 @lending
 def _gather(
     over: np.ndarray, under: np.ndarray, group: np.ndarray, together_over: np.ndarray, together_under: np.ndarray
-) -> bool:
-    """How far each loop is spread over every group of axes, as reduced fractions; whether all are whole."""
+) -> None:
+    """How far each loop is spread over every group of axes, as reduced fractions."""
     groups, loops = together_over.shape
     whole = True
     for number in range(groups):
@@ -204,7 +205,6 @@ def _gather(
                     common = gcd(together_over[number, loop], together_under[number, loop])
                     together_over[number, loop] //= common
                     together_under[number, loop] //= common
-    return whole
 
 
 @lending
@@ -214,31 +214,38 @@ def mixed(found: int, number: int) -> int:
 
 
 @lending
-def _first_order(together: np.ndarray, orders: np.ndarray) -> int:
-    """The order of loops in which whole factors come first, as words do."""
-    groups, loops = together.shape
-    found = 0
-    for number in range(1, len(orders)):
-        settled = False
-        for group in range(groups):
-            for loop in range(loops):
-                one, other = together[group, orders[number, loop]], together[group, orders[found, loop]]
-                if one != other:
-                    if one < other:
-                        found = number
-                    settled = True
-                    break
-            if settled:
-                break
-    return found
+def _comes_before(over: np.ndarray, under: np.ndarray, one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether factors come before themselves in another order of loops, as words do: all `over`, then all `under`."""
+    for part in (over, under):
+        for group in range(part.shape[0]):
+            for loop in range(part.shape[1]):
+                here, there = part[group, one[loop]], part[group, other[loop]]
+                if here != there:
+                    return here < there
+    return False
+
+
+@lending
+def _may_exchange(under: np.ndarray) -> bool:
+    """Whether factors may go to other loops and cost the same to the last bit: see `placed.product_of`."""
+    broken = 0
+    for group in range(under.shape[0]):
+        for loop in range(under.shape[1]):
+            broken += 1 if under[group, loop] > 1 else 0
+    return broken <= MOST_BROKEN
 
 
 @lending
 def _tell_apart(desk: Desk, group: np.ndarray, orders: np.ndarray) -> int:
     """Gather the factors of a choice; the order of loops that stands for it."""
-    if _gather(desk.over, desk.under, group, desk.together_over, desk.together_under):
-        return _first_order(desk.together_over, orders)
-    return 0
+    over, under = desk.together_over, desk.together_under
+    _gather(desk.over, desk.under, group, over, under)
+    found = 0
+    if _may_exchange(under):
+        for number in range(1, len(orders)):
+            if _comes_before(over, under, orders[number], orders[found]):
+                found = number
+    return found
 
 
 @inner

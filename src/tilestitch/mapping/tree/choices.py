@@ -194,9 +194,9 @@ def _products(options: Sequence[Sequence[int]], most: int) -> Iterator[tuple[int
 def _different(bare: PlacedNest, axes: Axes, rules: Rules, picked: NDArray[np.int32]) -> Choices | None:
     """The rows of options that are allowed, one of those that must cost the same; None where there are too many.
 
-    Such spread all loops alike over each fan-out, so that nothing but the names of their axes differs; or, with whole
-    factors only, one is the other with loops exchanged that the nest does not tell apart, as rows and columns. Axes
-    with other networks differ, and so do loops where the user limits or orders some of them.
+    Such spread all loops alike over each fan-out, so that nothing but the names of their axes differs; or one is the
+    other with loops exchanged that the nest does not tell apart, as rows and columns, where no more than two factors
+    are not whole. Axes with other networks differ, and so do loops where the user limits or orders some of them.
     """
     group = np.zeros(len(bare.tree.axes), np.int64)
     for number, alike in enumerate(alike_axes(bare)):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tilestitch.hardware.tree import Axis, Flow, Network, TreeMemory
 from tilestitch.ir.loop_nest import LoopOperand
-from tilestitch.mapping.tree.placed import Memo, PlacedNest, distinct
+from tilestitch.mapping.tree.placed import Memo, PlacedNest, distinct, product_of
 
 Tiles: TypeAlias = NDArray[np.int64]  # points x loops
 Numbers: TypeAlias = NDArray[np.float64]
@@ -382,18 +382,14 @@ def combined(spread: tuple[Fraction, ...], more: tuple[Fraction, ...]) -> tuple[
 
 def elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
     """Elements of an array that tiles touch, with so many iterations of each loop spread beside one another."""
-    count = np.ones(len(tiles))
-    for terms, size in zip(array.axes, array.shape, strict=True):
-        count *= _indices(terms, size, tiles, spread)
-    return count
+    along = [_indices(terms, size, tiles, spread) for terms, size in zip(array.axes, array.shape, strict=True)]
+    return product_of(np.array(along).reshape(-1, len(tiles)))
 
 
 def box_elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
     """Elements of the box around what tiles touch: with those between strided indices, and padding."""
-    count = np.ones(len(tiles))
-    for terms in array.axes:
-        count *= _extent(terms, tiles, spread)
-    return count
+    along = [_extent(terms, tiles, spread) for terms in array.axes]
+    return product_of(np.array(along).reshape(-1, len(tiles)))
 
 
 def _extent(terms: Terms, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
@@ -435,11 +431,11 @@ def is_window(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], lo
 
 def kept_boxes(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], loop: int) -> Numbers:
     """Elements that the box around a window shares with the box around the next one along a loop."""
-    count = np.ones(len(tiles))
+    along: list[Numbers] = []
     for terms in array.axes:
         further = sum(abs(step) for one, step in terms if one == loop) * tiles[:, loop] * float(spread[loop])
-        count *= np.maximum(0, _extent(terms, tiles, spread) - further)
-    return count
+        along.append(np.maximum(0, _extent(terms, tiles, spread) - further))
+    return product_of(np.array(along).reshape(-1, len(tiles)))
 
 
 def kept_elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], loop: int) -> Numbers:
@@ -447,15 +443,15 @@ def kept_elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...]
 
     Of an index `s*a + t*b` and the loop of a: t/g * (B - s/g) values; of the loop of b: s/g * (A - t/g).
     """
-    count = np.ones(len(tiles))
+    along: list[Numbers] = []
     for terms, size in zip(array.axes, array.shape, strict=True):
         found = _indices(terms, size, tiles, spread)
         if len(terms) == 2 and loop in (terms[0][0], terms[1][0]):
             other = terms[0][0] if loop == terms[1][0] else terms[1][0]
             step, step_of_other = _steps(terms, loop)
             found = np.minimum(found, step_of_other * np.maximum(0, _iterations(tiles, spread, other) - step))
-        count *= found
-    return count
+        along.append(found)
+    return product_of(np.array(along).reshape(-1, len(tiles)))
 
 
 def _steps(terms: Terms, loop: int) -> tuple[int, int]:

@@ -6,6 +6,9 @@ from fractions import Fraction
 from math import ceil, gcd, prod
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tilestitch.hardware.tree import Flow, MachineTree, TreeMemory
 from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 
@@ -160,16 +163,25 @@ def distinct(operand: LoopOperand, tile: Sequence[float]) -> float:
     An index of two loops `s*a + t*b` takes `A*B - max(0, B - s/g) * (A - t/g)` values, with g the common divisor of
     the steps (derived from the values that occur twice; ZigZag 3.9.1 counts so too), and never more than there are.
     """
-    count = 1.0
+    counts: list[float] = []
     for terms, size in zip(operand.axes, operand.shape, strict=True):
         if len(terms) == 2:
             (first, step_first), (second, step_second) = terms
             common = gcd(step_first, step_second)
             a, b = whole(tile[first]), whole(tile[second])
-            count *= min(size, a * b - max(0, b - step_first // common) * (a - step_second // common))
+            counts.append(min(size, a * b - max(0, b - step_first // common) * (a - step_second // common)))
         elif terms:
-            count *= tile[terms[0][0]]
-    return count
+            counts.append(tile[terms[0][0]])
+    return float(product_of(np.array(counts).reshape(-1, 1))[0])
+
+
+def product_of(factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The products along the first axis, made of whole factors first, which are exact, and then of the others.
+
+    So up to two factors that are not whole may change places, and the product is the same to the last bit.
+    """
+    is_whole = factors == np.floor(factors)
+    return np.where(is_whole, factors, 1.0).prod(axis=0) * np.where(is_whole, 1.0, factors).prod(axis=0)
 
 
 def whole(iterations: float) -> int:

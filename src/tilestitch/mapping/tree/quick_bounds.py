@@ -16,6 +16,7 @@ from tilestitch.mapping.tree.quick_prices import (
     is_within,
     no_choice,
     place,
+    product_of,
     room_of,
 )
 
@@ -80,9 +81,7 @@ def _fill(
     for axis in range(len(axes)):
         times *= axes[axis, 1] ** (axes[axis, 2] - 1)
     for point in range(points):
-        elements = 1.0
-        for axis in range(array_axes):
-            elements *= touched[0, axis]
+        elements = product_of(touched[0], array_axes)
         cost = 0.0
         if elements * min(rooms) <= size_bits:
             # what leaves the operand alone lies inside: only sums that others add to come back, and all are the first
@@ -93,10 +92,8 @@ def _fill(
                 energy += ends_pj(ports[1], energies[1], held, cost_bits, times, back, inner_copies)
                 cost = in_femtojoules(energy)
             else:
-                shared = 1.0
-                for axis in range(array_axes):
-                    shared *= touched[1, axis]
-                cost = crossing_fj(arrays, placed, operand, level + 1, held, np.rint(shared), times, back, partial)
+                shared = np.rint(product_of(touched[1], array_axes))
+                cost = crossing_fj(arrays, placed, operand, level + 1, held, shared, times, back, partial)
             if cost == TOO_MUCH:
                 return False
         for side in range(2 if is_write else 1):

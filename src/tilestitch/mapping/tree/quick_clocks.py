@@ -11,7 +11,7 @@ from tilestitch.base.jit import lending, tiered
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.quick_arrays import Arrays, Placed
 from tilestitch.mapping.tree.quick_bounds import divisors, placed_alone
-from tilestitch.mapping.tree.quick_prices import axis_elements, is_within, no_choice, room_of
+from tilestitch.mapping.tree.quick_prices import axis_elements, is_within, no_choice, product_of, room_of
 from tilestitch.mapping.tree.timed_pace import SUMS
 from tilestitch.mapping.tree.timed_quick import INWARDS, OUTWARDS, Timing, serve_crossing
 
@@ -155,9 +155,7 @@ def _fill(
     for axis in range(array_axes):
         touched[axis] = axis_elements(arrays.terms[operand, axis], tile, over, under, share)
     for point in range(points):
-        elements = 1.0
-        for axis in range(array_axes):
-            elements *= touched[axis]
+        elements = product_of(touched, array_axes)
         known = -1  # what crosses is alike for both sides
         for side in range(sides):
             needed = room_of(elements * rooms[0][side], bank_bits, buffers, whole * rooms[1][side])

@@ -35,24 +35,40 @@ def axis_elements(terms: np.ndarray, tile: np.ndarray, over: np.ndarray, under: 
 
 
 @lending
+def with_factor(whole: float, broken: float, factor: float) -> tuple[float, float]:
+    """A product of whole and of other factors with one more; see `placed.product_of`."""
+    return (whole * factor, broken) if factor == np.floor(factor) else (whole, broken * factor)
+
+
+@lending
+def product_of(factors: np.ndarray, count: int) -> float:
+    """The product of the first so many factors; see `placed.product_of`."""
+    whole, broken = 1.0, 1.0
+    for at in range(count):
+        whole, broken = with_factor(whole, broken, factors[at])
+    return whole * broken
+
+
+@lending
 def held_elements(arrays: Arrays, placed: Placed, operand: int, fan_outs: int, tile: np.ndarray) -> float:
     """`crossings.elements` of one tile with what is spread over so many fan-outs."""
-    count = 1.0
+    whole, broken = 1.0, 1.0
     for axis in range(arrays.axes[operand]):
-        count *= axis_elements(
+        here = axis_elements(
             arrays.terms[operand, axis],
             tile,
             placed.over[operand, fan_outs],
             placed.under[operand, fan_outs],
             placed.share[operand, fan_outs],
         )
-    return count
+        whole, broken = with_factor(whole, broken, here)
+    return whole * broken
 
 
 @lending
 def _distinct(arrays: Arrays, placed: Placed, operand: int, fan_outs: int) -> float:
     """`placed.distinct` of what is spread over so many fan-outs."""
-    count = 1.0
+    whole, broken = 1.0, 1.0
     for axis in range(arrays.axes[operand]):
         terms, loop = arrays.terms[operand, axis, 0], arrays.terms[operand, axis, 1]
         if terms == 2:
@@ -60,10 +76,10 @@ def _distinct(arrays: Arrays, placed: Placed, operand: int, fan_outs: int) -> fl
             a = int(placed.share[operand, fan_outs, loop] + 1e-9)
             b = int(placed.share[operand, fan_outs, other] + 1e-9)
             twice = max(0, b - arrays.terms[operand, axis, 2]) * (a - arrays.terms[operand, axis, 4])
-            count *= min(arrays.terms[operand, axis, 5], a * b - twice)
+            whole *= min(arrays.terms[operand, axis, 5], a * b - twice)
         elif terms == 1:
-            count *= placed.share[operand, fan_outs, loop]
-    return count
+            whole, broken = with_factor(whole, broken, placed.share[operand, fan_outs, loop])
+    return whole * broken
 
 
 @inner
@@ -99,19 +115,21 @@ def place(arrays: Arrays, placed: Placed, operand: int, over: np.ndarray, under:
             common = 1 if b == 1 else gcd(a, b)
             placed.over[operand, level + 1, loop], placed.under[operand, level + 1, loop] = a // common, b // common
             placed.share[operand, level + 1, loop] = a / b
-        count = 1.0
+        whole, broken = 1.0, 1.0
         for outer in range(level, levels + 1):
             for loop in range(loops):
-                count *= over[outer, loop] / under[outer, loop]
+                whole, broken = with_factor(whole, broken, over[outer, loop] / under[outer, loop])
+        count = whole * broken
         placed.instances[operand, level] = np.rint(np.rint(count * 1000 - doubt) / 1000) if arrays.counts_copies else 1
     for level in range(levels):
         sharing, is_write = arrays.sharing[operand, level], operand == len(arrays.axes) - 1
-        every, apart = 1.0, 1.0
+        every, every_broken, apart, apart_broken = 1.0, 1.0, 1.0, 1.0
         for loop in range(loops):
-            every *= over[level, loop] / under[level, loop]
+            every, every_broken = with_factor(every, every_broken, over[level, loop] / under[level, loop])
             for outer in range(level, levels + 1):
                 if outer > level or arrays.moving[operand, loop]:
-                    apart *= over[outer, loop] / under[outer, loop]
+                    apart, apart_broken = with_factor(apart, apart_broken, over[outer, loop] / under[outer, loop])
+        every, apart = every * every_broken, apart * apart_broken
         placed.exchanging[operand, level] = placed.instances[operand, level]
         if is_write and sharing >= TOGETHER and arrays.counts_copies:
             placed.exchanging[operand, level] = np.rint(np.rint(apart * 1000 - doubt) / 1000)
@@ -306,7 +324,9 @@ def cut_of(
         return float(NEVER), room, partial
     if level == arrays.levels[operand] - 1:
         return 0.0, room, partial
-    shared = np.rint(held_elements(arrays, placed, operand, level + 2, tile))
+    shared = 0.0  # which is asked for there alone
+    if arrays.sharing[operand, level + 1] >= TOGETHER:
+        shared = np.rint(held_elements(arrays, placed, operand, level + 2, tile))
     back = _returns(arrays, placed, operand, tile, times, partial)
     cost = crossing_fj(arrays, placed, operand, level + 1, np.rint(elements), shared, times, back, partial)
     return cost, room, partial

@@ -23,6 +23,7 @@ from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 _Whole = NDArray[np.int64]
 
 MOST_PARTS = 8_000_000
+MOST_BROKEN = 2  # factors that are not whole, beside which loops may be exchanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,7 @@ class SpreadList:
         for one in unrolled:
             averages[one.loop][names.index(one.axis)] *= one.factor
         rows = np.array([_parts(self.bare, averages)], np.int64)
-        whole = np.array([all(factor.denominator == 1 for one in averages for factor in one)])
-        return bytes(_keys(self.bare, rows, whole)[0]) in self.keys
+        return bytes(_keys(self.bare, rows)[0]) in self.keys
 
     def placement(self, number: int) -> PlacedNest:
         """The nest with one of the choices."""
@@ -128,11 +128,7 @@ def spread_list(bare: PlacedNest, space: SpatialSpace) -> SpreadList:
     everything = SpreadList(bare, tables, rows, frozenset())
     use = (np.array(bare.nest.extents) / everything.steps).prod(axis=1) / bare.tree.units
     rows = rows[use >= space.least_use * (1 - 1e-12)]
-    whole = np.ones(len(rows), np.bool_)
-    for loop, table in enumerate(tables):
-        is_whole = [all(factor.denominator == 1 for factor in one.averages) for one in table]
-        whole &= np.array(is_whole, np.bool_)[rows[:, loop]]
-    keys = _keys(bare, _all_parts(bare, tables, rows), whole)
+    keys = _keys(bare, _all_parts(bare, tables, rows))
     classes, first = np.unique(keys, return_index=True)
     return SpreadList(bare, tables, rows[np.sort(first)], frozenset(map(bytes, classes)))
 
@@ -213,20 +209,21 @@ def _classes(bare: PlacedNest) -> list[list[int]]:
     return list(found.values())
 
 
-def _keys(bare: PlacedNest, rows: _Whole, whole: NDArray[np.bool_]) -> NDArray[np.bytes_]:
+def _keys(bare: PlacedNest, rows: _Whole) -> NDArray[np.bytes_]:
     """A key for each row, the same for those that must cost the same.
 
-    With whole factors that is the least of the rows that exchanges of loops make of one, if those leave the nest as it
-    is; nothing is exchanged where a user orders or limits some loops.
+    With at most two factors that are not whole that is the least of the rows that exchanges of loops make of one, if
+    those leave the nest as it is; nothing is exchanged where a user orders or limits some loops.
     """
     loops = len(bare.nest.loops)
     parts = rows.reshape(len(rows), rows.shape[1] // (2 * loops), 2, loops)
+    may_exchange = (parts[:, :, 1] > 1).sum(axis=(1, 2)) <= MOST_BROKEN
     best = _as_bytes(parts)
     if bare.limits or bare.order:
         return best
     for order in _exchanges(bare.nest):
         other = _as_bytes(parts[..., order])
-        best = np.where(whole & (other < best), other, best)
+        best = np.where(may_exchange & (other < best), other, best)
     return best
 
 
