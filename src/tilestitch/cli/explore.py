@@ -40,7 +40,7 @@ STORE = "points.sqlite"  # in the folder of -o
 @click.option(
     "--by",
     type=click.Choice(EVALUATORS),
-    help="Compile and simulate, or map every layer: on one array of elements, or on a machine without cores.  "
+    help="Compile and simulate, or map every layer: on one array of elements, or on a tree without units.  "
     "[default: map where there is one]",
 )
 @click.option("--strategy", type=STRATEGY, default="auto", show_default=True, help=STRATEGY_HELP)

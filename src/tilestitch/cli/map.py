@@ -1,4 +1,4 @@
-"""The command that maps loop nests on an array of processing elements."""
+"""The command that maps loop nests on a machine tree or an array of processing elements."""
 
 import json
 import sys
@@ -48,8 +48,8 @@ _NOT_BESIDE = (
 @choice_option(
     "--objective",
     Objective,
-    "What to minimise; pareto finds every mapping that no other beats in both latency and energy; ed2p (energy x "
-    "latency squared) goes with a tree.",
+    "What to minimise; pareto finds every mapping that no other beats in both latency and energy; ed2p is energy x "
+    "latency squared.",
 )
 @choice_option("--search", SEARCHES, "The proven best of all, or the best that dMazeRunner's rules leave.")
 @click.option(
@@ -121,7 +121,7 @@ _NOT_BESIDE = (
     help="On a tree: let up to N operators in a row run together, with what passes between them kept on chip.",
 )
 @layers_option
-@mapping_option("Price")
+@mapping_option("Price", "Timeloop's or AccelForge's")
 @click.option(
     "--evaluate",
     metavar="FILE",
@@ -176,7 +176,7 @@ def map_(
     json_path: Path | None,
     quiet: bool,
 ) -> int | None:
-    """Map the loop nests of MODEL on an array of processing elements.
+    """Map the loop nests of MODEL on a machine: a tree of memories, or an array of processing elements.
 
     MODEL is a network, a line such as "O[m,n] += A[m,k] * B[k,n]; m=64 n=64 k=64", or a file of layers:
     dMazeRunner's JSON, Timeloop's problem, ZigZag's YAML. Each different layer is mapped once, and counted as often as

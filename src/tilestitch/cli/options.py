@@ -191,7 +191,7 @@ def array_machine_option(command: Command) -> Command:
         metavar="NAME|FILE",
         default=ARRAY_MACHINE,
         show_default=True,
-        help="A machine with an array, or the file of one: ours, dMazeRunner's JSON, Timeloop's or ZigZag's YAML.",
+        help="A machine, or the file of one: ours, dMazeRunner's JSON, Timeloop's, AccelForge's or ZigZag's YAML.",
     )(command)
 
 
@@ -202,14 +202,17 @@ def layers_option(command: Command) -> Command:
     )
 
 
-def mapping_option(does: str) -> Callable[[Command], Command]:
-    """Give a command the file of a mapping, with which it does something rather than search for one."""
+def mapping_option(does: str, on_trees: str) -> Callable[[Command], Command]:
+    """Give a command the file of a mapping, with which it does something rather than search for one.
+
+    `on_trees` says which files go with a tree.
+    """
     return click.option(
         "--mapping",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help=f"{does} the mapping in this file (ours, dMazeRunner's, Timeloop's, ZigZag's; on a tree Timeloop's or "
-        "AccelForge's); search nothing.",
+        help=f"{does} the mapping in this file (ours, dMazeRunner's, Timeloop's, ZigZag's; on a tree {on_trees}); "
+        "search nothing.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The command that simulates mappings on an array of processing elements, cycle by cycle."""
+"""The command that simulates mappings on a machine tree or an array of processing elements, cycle by cycle."""
 
 import re
 from pathlib import Path
@@ -43,7 +43,7 @@ _NOT_ON_TREES = ("mapping", "extrapolate", "trace", "window", "html")
     help="On a tree: let up to N operators in a row run together, in the best mapping that map --fuse finds.",
 )
 @layers_option
-@mapping_option("Simulate")
+@mapping_option("Simulate", "none")
 @choice_option("--values", Values, "Values that move through the array and are compared with numpy's.")
 @click.option("--extrapolate", is_flag=True, help="Skip passes that repeat others; computes no values.")
 @click.option(
@@ -77,7 +77,7 @@ def simulate(
     json_path: Path | None,
     quiet: bool,
 ) -> None:
-    """Simulate MODEL's loop nests on an array of processing elements, cycle by cycle.
+    """Simulate MODEL's loop nests on a machine, cycle by cycle.
 
     MODEL is a network, a line such as "O[m,n] += A[m,k] * B[k,n]; m=64 n=64 k=64", or a file of layers, as for map.
     Each different layer runs once in its best mapping, on values, and its result is compared with numpy's. On a machine

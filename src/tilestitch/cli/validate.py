@@ -68,7 +68,7 @@ def validate(
     json_path: Path | None,
     quiet: bool,
 ) -> None:
-    """Compare the analytical model of an array with its simulation, over random mappings of the layers of MODEL.
+    """Compare the analytical model of mappings with their simulation, over random mappings of the layers of MODEL.
 
     MODEL is what map takes. Every mapping is priced by the model of map, and simulated cycle by cycle. For the worst
     ones, both are repeated without one mechanism of the machine at a time: the model misses the mechanism without

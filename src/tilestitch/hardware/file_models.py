@@ -111,7 +111,7 @@ class PortModel(Model):
     bandwidth: Annotated[Rate, PlainValidator(RateField())] | None = Field(
         None,
         description="what the port moves on average, in a cycle or, where the machine has a clock, in a second; one "
-        "access in a cycle unless stated. It is shown, and no energy depends on it",
+        "access in a cycle unless stated. Latencies depend on it, energies do not",
         examples=["34.1 GB/s"],
     )
     operands: _Operands | None = Field(
@@ -178,7 +178,7 @@ class MemoryModel(Model):
     )
     area_mm2: _Area | None = Field(
         None,
-        description="area of one, in square millimetres; it is shown, and nothing else depends on it",
+        description="area of one, in square millimetres; it is shown, and `explore` adds it up",
         examples=[0.25],
     )
     sliding_window: Annotated[bool, PlainValidator(SwitchField())] = Field(
@@ -236,7 +236,8 @@ class SetupModel(Model):
 class MachineModel(Model):
     """A machine: a tree of memories with axes, and, where it is a chip to compile for, the units of its cores.
 
-    `units`, `cores`, `link` and `setup` go together; `clock` and all four are needed to compile and to simulate.
+    `units`, `cores`, `link` and `setup` go together and make it a chip. A tree without them is compiled for as
+    docs/trees.md#compiling-for-a-tree says; to compile, either needs a `clock`.
     """
 
     name: _Name = Field(description="what reports and command lines call the machine", examples=["my-npu"])
@@ -255,7 +256,7 @@ class MachineModel(Model):
     )
     mac_area_mm2: _Area | None = Field(
         None,
-        description="area of one unit, in square millimetres; it is shown, and nothing else depends on it",
+        description="area of one unit, in square millimetres; it is shown, and `explore` adds it up",
         examples=[0.0005],
     )
     bits: _ElementBits | None = Field(
