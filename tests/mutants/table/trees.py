@@ -15,6 +15,20 @@ _LATENCY = ("test_tree_latency::test_nothing_is_better_than_what_is_found",)
 
 TREES = (
     Mutant(
+        "elements are multiplied in the order of their axes, fractions among them",
+        "mapping/tree/placed.py",
+        "return np.where(is_whole, factors, 1.0).prod(axis=0) * np.where(is_whole, 1.0, factors).prod(axis=0)",
+        "return factors.prod(axis=0) + 0 * is_whole[0]",
+        ("test_spread_axes::test_elements_do_not_depend_on_which_of_two_loops_has_which_fraction",),
+    ),
+    Mutant(
+        "rows and columns are searched in both orders beside a factor that does not divide",
+        "mapping/tree/choice_rows.py",
+        "MOST_BROKEN = 2 ",
+        "MOST_BROKEN = 0 ",
+        ("test_spread_axes::test_loops_that_are_exchanged_cost_the_same_to_the_last_bit",),
+    ),
+    Mutant(
         "what is alike over a fan-out is read for each of its parts",
         "mapping/tree/crossings.py",
         "parts = all_of_it / inner\n",
