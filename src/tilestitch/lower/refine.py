@@ -13,9 +13,11 @@ import numpy as np
 from tilestitch.ir.program import Program
 from tilestitch.ir.trace import Trace
 from tilestitch.lower.dependences import Dependences
+from tilestitch.lower.moved_sums import with_sums_moved
 from tilestitch.lower.reorder import Waiting, in_order, list_schedule, needs_of, scheduled, waiting
 
 ROUNDS = 12  # back and forth, of each order that is begun with
+MOVED = 3  # how often sums get other places at most
 
 
 def refined(
@@ -27,8 +29,26 @@ def refined(
     """The program in the fastest order that was found, with its trace; None where none is faster than it is.
 
     `trace` is that of the program as it is, `run` simulates one in another order, and `boxes` are the corners of its
-    regions, where known. Two orders are begun with: that of the longest paths, and the program's own, both as list
-    schedules.
+    regions, where known. As long as that helps, sums get other places by the fastest order, and the program another
+    order with these.
+    """
+    best = _in_better_order(program, trace, run, boxes)
+    for _ in range(MOVED):
+        now = (program, trace) if best is None else best
+        moved = with_sums_moved(now[0])
+        found = None if moved is None else _in_better_order(moved, now[1], run, boxes)
+        if found is None:
+            break
+        best = found
+    return best
+
+
+def _in_better_order(
+    program: Program, trace: Trace, run: Callable[[Program], Trace], boxes: tuple[np.ndarray, np.ndarray] | None
+) -> tuple[Program, Trace] | None:
+    """The program in an order that is faster than `trace`, with its trace; None where none was found.
+
+    Two orders are begun with: that of the longest paths, and the program's own, both as list schedules.
     """
     known = needs_of(program, boxes)
     if known is None:

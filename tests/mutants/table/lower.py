@@ -19,6 +19,20 @@ LOWER = (
         ("test_refine::test_no_byte_is_touched_too_early_in_any_order_that_is_looked_at",),
     ),
     Mutant(
+        "sums get places of others that are still read",
+        "lower/staging.py",
+        "if before == -2 or before >= first[number]:",
+        "if before == -2:",
+        ("test_refine::test_a_buffer_lies_where_nothing_was_for_longest",),
+    ),
+    Mutant(
+        "only the first iteration has its sums at other places",
+        "lower/moved_sums.py",
+        "for iteration in range(1, program.iterations):",
+        "for iteration in range(1, 1):",
+        ("test_refine::test_sums_get_other_places_by_the_order_that_was_found",),
+    ),
+    Mutant(
         "an instruction is ready when one of those that it waits for is over",
         "lower/reorder.py",
         "        if missing[other]:\n",
@@ -380,7 +394,7 @@ LOWER = (
     Mutant(
         "loads wait for the place of the load before",
         "lower/staging.py",
-        "at = _oldest(rows, count, behind, size, low, high)",
+        "at, _ = _oldest(rows, count, behind, size, low, high)",
         "at = low",
         ("test_residency::test_loads_run_far_ahead_where_kernels_are_stitched",),
     ),
