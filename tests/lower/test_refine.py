@@ -13,6 +13,7 @@ from tests.helpers.touched_bytes import misread, too_early
 from tests.helpers.verified import machine_named, model
 from tilestitch import api
 from tilestitch.base.errors import DoesNotFit
+from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import HandGroup, HandSchedule
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.program import Program
@@ -98,8 +99,12 @@ def test_sums_get_other_places_by_the_order_that_was_found(monkeypatch: pytest.M
     assert better.report is not None
     assert better.report.outcome == "passed", better.report.checks
     trace = given(better.trace)
-    assert trace.program.iterations == 2
     verify_program(trace.program)
+    buffers = trace.program.buffers
+    pairs = trace.program.operand_buffer.reshape(2, -1)
+    inside = np.array([space.level is Level.ACCUMULATORS for space in trace.program.spaces])[buffers.space[pairs[0]]]
+    assert trace.program.iterations == 2
+    assert (buffers.address[pairs[0][inside]] == buffers.address[pairs[1][inside]]).all()
     assert too_early(trace) == []
     monkeypatch.setattr(refine, "MOVED", 0)
     assert trace.latency_cycles < given(compiled().trace).latency_cycles
