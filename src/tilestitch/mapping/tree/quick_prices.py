@@ -324,7 +324,7 @@ def cut_of(
         return float(NEVER), room, partial
     if level == arrays.levels[operand] - 1:
         return 0.0, room, partial
-    shared = 0.0  # which is asked for there alone
+    shared = 0.0  # only asked for where a network brings together what neighbours need
     if arrays.sharing[operand, level + 1] >= TOGETHER:
         shared = np.rint(held_elements(arrays, placed, operand, level + 2, tile))
     back = _returns(arrays, placed, operand, tile, times, partial)
