@@ -121,7 +121,7 @@ _NOT_BESIDE = (
     help="On a tree: let up to N operators in a row run together, with what passes between them kept on chip.",
 )
 @layers_option
-@mapping_option("Price", "Timeloop's or AccelForge's")
+@mapping_option("Price", "on a tree Timeloop's or AccelForge's")
 @click.option(
     "--evaluate",
     metavar="FILE",

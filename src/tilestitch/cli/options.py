@@ -205,13 +205,13 @@ def layers_option(command: Command) -> Command:
 def mapping_option(does: str, on_trees: str) -> Callable[[Command], Command]:
     """Give a command the file of a mapping, with which it does something rather than search for one.
 
-    `on_trees` says which files go with a tree.
+    `on_trees` says what of that goes with a tree.
     """
     return click.option(
         "--mapping",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help=f"{does} the mapping in this file (ours, dMazeRunner's, Timeloop's, ZigZag's; on a tree {on_trees}); "
+        help=f"{does} the mapping in this file (ours, dMazeRunner's, Timeloop's, ZigZag's; {on_trees}); "
         "search nothing.",
     )
 

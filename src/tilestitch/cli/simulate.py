@@ -43,7 +43,7 @@ _NOT_ON_TREES = ("mapping", "extrapolate", "trace", "window", "html")
     help="On a tree: let up to N operators in a row run together, in the best mapping that map --fuse finds.",
 )
 @layers_option
-@mapping_option("Simulate", "none")
+@mapping_option("Simulate", "not on a tree")
 @choice_option("--values", Values, "Values that move through the array and are compared with numpy's.")
 @click.option("--extrapolate", is_flag=True, help="Skip passes that repeat others; computes no values.")
 @click.option(

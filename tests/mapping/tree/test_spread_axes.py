@@ -3,18 +3,21 @@
 import random
 from dataclasses import replace
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 import pytest
+from numba import njit
 
 from tests.helpers.tree_brute_force import random_case
 from tests.helpers.tree_spatial import with_axes
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.formats.einsum import einsum_nest
 from tilestitch.ir.choices import Objective
-from tilestitch.mapping.tree import choices
+from tilestitch.mapping.tree import choices, quick_prices
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
 from tilestitch.mapping.tree.crossings import box_elements, elements
+from tilestitch.mapping.tree.placed import product_of
 from tilestitch.mapping.tree.search import best_mapping
 from tilestitch.mapping.tree.spatial import placement
 
@@ -111,3 +114,21 @@ def test_elements_do_not_depend_on_which_of_two_loops_has_which_fraction(counted
             assert (found == counted(array, tiles[:, order], tuple(spread[at] for at in order))).all()
             halves += int((np.abs(found % 1 - 0.5) < 1e-9).sum())
     assert halves > 1000
+
+
+@njit
+def compiled_product(factors):
+    return quick_prices.product_of(factors, len(factors))
+
+
+def test_the_compiled_search_makes_the_same_products():
+    """To the last bit, in any order of up to two fractions among whole factors."""
+    seed, unlike = random.Random("products"), 0
+    for _ in range(2000):
+        factors = [float(seed.randint(1, 9)) for _ in range(2)]
+        factors += [seed.choice((5, 7, 9, 14)) / seed.choice((2, 3, 4, 5, 6)) for _ in range(2)]
+        other = seed.sample(factors, 4)
+        one, two = (compiled_product(np.array(some)) for some in (factors, other))
+        assert one == two == product_of(np.array(factors).reshape(4, 1))[0]
+        unlike += prod(factors) != prod(other)
+    assert unlike > 100

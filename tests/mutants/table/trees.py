@@ -22,6 +22,13 @@ TREES = (
         ("test_spread_axes::test_elements_do_not_depend_on_which_of_two_loops_has_which_fraction",),
     ),
     Mutant(
+        "the compiled search multiplies elements in the order of their axes",
+        "mapping/tree/quick_prices.py",
+        "return (whole * factor, broken) if factor == np.floor(factor) else (whole, broken * factor)",
+        "return whole * factor, broken",
+        ("test_spread_axes::test_the_compiled_search_makes_the_same_products",),
+    ),
+    Mutant(
         "rows and columns are searched in both orders beside a factor that does not divide",
         "mapping/tree/choice_rows.py",
         "MOST_BROKEN = 2 ",
