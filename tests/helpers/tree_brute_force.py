@@ -277,9 +277,14 @@ class _Operand:
                 count *= size[terms[0][0]]
             elif terms:
                 (a, s), (b, t) = terms
-                m, n, g = int(size[a]), int(size[b]), gcd(s, t)
+                m, n, g = size[a], size[b], gcd(s, t)
+                if self.placed.rounds_windows or (m.denominator, n.denominator) == (1, 1):
+                    m, n = int(m), int(n)
                 all_of_it = min(there, m * n - max(0, n - s // g) * (m - t // g))
-                if slides_along in (a, b):
+                if slides_along in (a, b) and isinstance(m, Fraction):
+                    shared = t // g * (n - s // g) if slides_along == a else s // g * (m - t // g)
+                    all_of_it = min(all_of_it, max(0, shared))
+                elif slides_along in (a, b):
                     step = s * m if slides_along == a else t * n
                     window = {s * x + t * y for x in range(m) for y in range(n)}
                     all_of_it = min(all_of_it, len(window & {index + step for index in window}))
@@ -569,7 +574,8 @@ def random_case(seed, most_loops=4) -> PlacedNest:
         loop = free.pop(seed.randrange(len(free)))
         steps = ceil(extents[loop] / min(axis.size, extents[loop]))
         unrolled.append(Unrolled(axis.name, loop, Fraction(extents[loop], steps)))
-    return PlacedNest(nest, 8, ("W", "I", "O"), tuple(unrolled), _tree(seed, axes))
+    tree, rounds = _tree(seed, axes), sum(extents) % 2 == 0
+    return PlacedNest(nest, 8, ("W", "I", "O"), tuple(unrolled), tree, rounds_windows=rounds)
 
 
 def timed_case(seed, most_loops=3) -> PlacedNest:

@@ -13,11 +13,12 @@ from tests.helpers.tree_brute_force import random_case
 from tests.helpers.tree_spatial import with_axes
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.formats.einsum import einsum_nest
+from tilestitch.hardware.tree import MachineTree
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import choices, quick_prices
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
-from tilestitch.mapping.tree.crossings import box_elements, elements
-from tilestitch.mapping.tree.placed import product_of
+from tilestitch.mapping.tree.crossings import tile_elements
+from tilestitch.mapping.tree.placed import PlacedNest, product_of
 from tilestitch.mapping.tree.search import best_mapping
 from tilestitch.mapping.tree.spatial import placement
 
@@ -99,19 +100,21 @@ def test_loops_that_are_exchanged_cost_the_same_to_the_last_bit():
     assert broken > 50
 
 
-@pytest.mark.parametrize("counted", [elements, box_elements])
-def test_elements_do_not_depend_on_which_of_two_loops_has_which_fraction(counted):
+@pytest.mark.parametrize("moves_boxes, rounds_windows", [(False, False), (False, True), (True, False)])
+def test_elements_do_not_depend_on_which_of_two_loops_has_which_fraction(moves_boxes, rounds_windows):
     """To the last bit, as half of an element is rounded up or down: 3 x 7/3 x 7/2 is 24.5, or a little less."""
+    tree = MachineTree("any", (), (), mac_pj=0.0, moves_boxes=moves_boxes)
     seed, order, halves = random.Random("halves"), [0, 1, 3, 2, 5, 4], 0
     for _ in range(300):
         nest = square_convolution(seed)
         spread = [Fraction(1)] * 6
         for loop in seed.sample(range(2, 6), 2):
             spread[loop] = Fraction(seed.choice((5, 7, 9, 14)), seed.choice((2, 3, 4, 5, 6)))
+        placed = PlacedNest(nest, 8, ("I", "W", "O"), (), tree, rounds_windows=rounds_windows)
         tiles = np.array([[seed.choice((1, 2, 3)) for _ in range(6)] for _ in range(20)], np.int64)
         for array in nest.operands:
-            found = counted(array, tiles, tuple(spread))
-            assert (found == counted(array, tiles[:, order], tuple(spread[at] for at in order))).all()
+            found = tile_elements(placed, array, tiles, tuple(spread))
+            assert (found == tile_elements(placed, array, tiles[:, order], tuple(spread[at] for at in order))).all()
             halves += int((np.abs(found % 1 - 0.5) < 1e-9).sum())
     assert halves > 1000
 

@@ -20,9 +20,8 @@ from tilestitch.mapping.tree.crossings import (
     OperandOnTree,
     PortNumber,
     Tiles,
-    box_elements,
-    elements,
     operands_on_tree,
+    tile_elements,
 )
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.tables import Sums, stored_bits
@@ -129,11 +128,10 @@ def _held(found: FoundMapping, operand: OperandOnTree, level: int) -> dict[str, 
     spread = operand.inside(level + 1)
     array = operand.array
     along = (replace(array, axes=(terms,), shape=(size,)) for terms, size in zip(array.axes, array.shape, strict=True))
-    count = box_elements if found.placed.tree.moves_boxes else elements
     bits = _element_bits(found, operand, level)
     return {
         "operand": operand.number,
-        "extents": [round(float(count(one, tile, spread)[0])) for one in along],
+        "extents": [round(float(tile_elements(found.placed, one, tile, spread)[0])) for one in along],
         "room_bits": ceil_div(round(1000 * float(stored_bits(operand, level, tile, bits)[0])), 1000),
     }
 

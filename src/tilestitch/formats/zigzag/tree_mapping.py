@@ -100,10 +100,12 @@ def placed_layer(
 ) -> tuple[tuple[PlacedNest, ...], tuple[str, ...]]:
     """A layer on a tree, spread as a mapping says, and notes on what of that was changed to fit.
 
+    Windows are rounded as ZigZag's evaluator rounds them, so that both say the same of its mapping.
     Along an axis that the mapping leaves open one loop may be spread, of those that its hint names where there are
     some: every choice is one placement. Raises `InputError` for an axis that the machine does not have.
     """
-    bare = PlacedNest(layer.nest, layer.final_bits, tuple(_homes(layer, mapping, tree)), (), tree)
+    homes = tuple(_homes(layer, mapping, tree))
+    bare = PlacedNest(layer.nest, layer.final_bits, homes, (), tree, rounds_windows=True)
     for fault in placed_faults(bare):
         raise InputError(f"layer {layer.nest.name}: {fault}")
     known = {axis.name: axis.size for axis in tree.axes}

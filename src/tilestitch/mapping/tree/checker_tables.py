@@ -62,8 +62,9 @@ class _Cut:
     @property
     def parts(self) -> int:
         """Into how many parts of an element its room is divided."""
-        boxes = self.operand.placed.tree.moves_boxes
-        axes = [terms for terms in self.operand.array.axes if boxes or len(terms) == 1]
+        placed = self.operand.placed
+        has_parts = placed.tree.moves_boxes or not placed.rounds_windows
+        axes = [terms for terms in self.operand.array.axes if has_parts or len(terms) == 1]
         return prod(self.inside[loop].denominator for terms in axes for loop, _ in terms)
 
 
@@ -247,10 +248,13 @@ def _elements(cut: _Cut, tiles: NDArray[Any]) -> NDArray[Any]:
             found = found * tiles[:, loop] * spread[loop].numerator
         elif terms:
             (one, step), (other, further) = terms
-            first, second = (tiles[:, at] * spread[at].numerator // spread[at].denominator for at in (one, other))
+            first, second = (tiles[:, at] * spread[at].numerator for at in (one, other))
+            parts = [spread[at].denominator for at in (one, other)]
+            if cut.operand.placed.rounds_windows:
+                first, second, parts = first // parts[0], second // parts[1], [1, 1]
             common = gcd(step, further)
-            both = np.maximum(second - step // common, 0) * (first - further // common)
-            found = found * np.minimum(first * second - both, size)
+            both = np.maximum(second - step // common * parts[1], 0) * (first - further // common * parts[0])
+            found = found * np.minimum(first * second - both, size * parts[0] * parts[1])
     return found
 
 

@@ -135,9 +135,10 @@ def taken_choice(task: Task, empty: Placed, over: np.ndarray, under: np.ndarray,
             parts = 1
             for axis in range(arrays.axes[operand]):
                 terms = arrays.terms[operand, axis]
-                if terms[0] == 1 or terms[6] > 0:
+                is_mean = terms[0] == 2 and terms[8] == 0
+                if terms[0] == 1 or terms[6] > 0 or is_mean:
                     parts *= all_under[operand, cut + 1 - start, terms[1]]
-                if terms[7] > 0:
+                if terms[7] > 0 or is_mean:
                     parts *= all_under[operand, cut + 1 - start, terms[3]]
             scale[memory] = scale[memory] // gcd(scale[memory], parts) * parts
     whole, per_part = np.ones((operands, levels), np.int64), np.ones((operands, levels), np.int64)
@@ -183,9 +184,12 @@ def elements_of(arrays: Arrays, over: np.ndarray, under: np.ndarray, operand: in
             count *= tile[terms[1]] * over[terms[1]]
             parts *= under[terms[1]]
         elif terms[0] == 2:
-            a = tile[terms[1]] * over[terms[1]] // under[terms[1]]
-            b = tile[terms[3]] * over[terms[3]] // under[terms[3]]
-            count *= min(terms[5], a * b - max(0, b - terms[2]) * (a - terms[4]))
+            a, b = tile[terms[1]] * over[terms[1]], tile[terms[3]] * over[terms[3]]
+            of, to = under[terms[1]], under[terms[3]]
+            if terms[8] > 0:  # whole iterations alone
+                a, b, of, to = a // of, b // to, 1, 1
+            count *= min(terms[5] * of * to, a * b - max(0, b - terms[2] * to) * (a - terms[4] * of))
+            parts *= of * to
     return int(count), int(parts)
 
 

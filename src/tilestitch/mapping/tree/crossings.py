@@ -144,7 +144,10 @@ class OperandOnTree:
             elif not (network.reduction if self.is_write else network.multicast):
                 outer = tuple(one if more == 1 else one / more for one, more in zip(outer, along, strict=True))
                 alone *= prod(along, start=Fraction(1))
-        inner, all_of_it = (distinct(self.array, [float(one) for one in tile]) for tile in (together, outer))
+        rounds = self.placed.rounds_windows
+        inner, all_of_it = (
+            distinct(self.array, [float(one) for one in tile], rounds_windows=rounds) for tile in (together, outer)
+        )
         parts = all_of_it / inner
         return FanOut(together, round(parts * float(alone) if alone > 1 else parts), is_shared)
 
@@ -178,7 +181,8 @@ class OperandOnTree:
         if loop is None:
             return np.ones(len(tiles), np.bool_)
         insides = [self.inside(crossing), self.fan_out(crossing).together]
-        return np.logical_and(*(is_window(self.array, tiles, inside, loop) for inside in insides))
+        rounds = self.placed.rounds_windows
+        return np.logical_and(*(is_window(self.array, tiles, inside, loop, rounds=rounds) for inside in insides))
 
     def held(self, level: int, tiles: Tiles) -> Numbers:
         """Elements in one memory of a level."""
@@ -186,7 +190,7 @@ class OperandOnTree:
 
     def elements(self, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
         """Elements that are moved for tiles, with so many iterations of each loop spread beside one another."""
-        return (box_elements if self.placed.tree.moves_boxes else elements)(self.array, tiles, spread)
+        return tile_elements(self.placed, self.array, tiles, spread)
 
     def is_partial(self, crossing: int, tiles: Tiles) -> Flags:
         """Whether what crosses are partial sums: a reduction goes on outside, in steps or spread over units."""
@@ -330,9 +334,12 @@ class OperandOnTree:
         """
         loop = self.slide(crossing)
         assert loop is not None
-        kept = kept_boxes if self.placed.tree.moves_boxes else kept_elements
         whole = self.elements(tiles, spread)
-        new = np.rint(whole - kept(self.array, tiles, spread, loop))
+        if self.placed.tree.moves_boxes:
+            kept = kept_boxes(self.array, tiles, spread, loop)
+        else:
+            kept = kept_elements(self.array, tiles, spread, loop, rounds=self.placed.rounds_windows)
+        new = np.rint(whole - kept)
         return np.rint(whole) - new if part is Part.FIRST else new
 
     def _both_ways(self, crossing: int, tiles: Tiles, count: Numbers) -> tuple[Numbers, Numbers]:
@@ -380,13 +387,16 @@ def combined(spread: tuple[Fraction, ...], more: tuple[Fraction, ...]) -> tuple[
     return tuple(one if other == 1 else one * other for one, other in zip(spread, more, strict=True))
 
 
-def elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
-    """Elements of an array that tiles touch, with so many iterations of each loop spread beside one another."""
-    along = [_indices(terms, size, tiles, spread) for terms, size in zip(array.axes, array.shape, strict=True)]
+def tile_elements(placed: PlacedNest, array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
+    """Elements that are moved for tiles, with so many iterations of each loop spread beside one another."""
+    if placed.tree.moves_boxes:
+        return _box_elements(array, tiles, spread)
+    sizes = zip(array.axes, array.shape, strict=True)
+    along = [_indices(terms, size, tiles, spread, rounds=placed.rounds_windows) for terms, size in sizes]
     return product_of(np.array(along).reshape(-1, len(tiles)))
 
 
-def box_elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
+def _box_elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
     """Elements of the box around what tiles touch: with those between strided indices, and padding."""
     along = [_extent(terms, tiles, spread) for terms in array.axes]
     return product_of(np.array(along).reshape(-1, len(tiles)))
@@ -400,24 +410,26 @@ def _extent(terms: Terms, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers
     return extent
 
 
-def _indices(terms: Terms, size: int, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
+def _indices(terms: Terms, size: int, tiles: Tiles, spread: tuple[Fraction, ...], *, rounds: bool) -> Numbers:
     """Indices along one axis of an array that tiles touch."""
     if len(terms) == 2:
         (first, step_first), (second, step_second) = terms
         common = gcd(step_first, step_second)
-        a, b = (_iterations(tiles, spread, loop) for loop in (first, second))
+        a, b = (_iterations(tiles, spread, loop, rounds=rounds) for loop in (first, second))
         twice = np.maximum(0, b - step_first // common) * (a - step_second // common)
-        return np.minimum(size, a * b - twice).astype(np.float64)
+        return np.minimum(size, a * b - twice)
     if not terms:
         return np.ones(len(tiles))
     return (tiles[:, terms[0][0]] * float(spread[terms[0][0]])).astype(np.float64)
 
 
-def _iterations(tiles: Tiles, spread: tuple[Fraction, ...], loop: int) -> NDArray[np.int64]:
-    return tiles[:, loop] * spread[loop].numerator // spread[loop].denominator
+def _iterations(tiles: Tiles, spread: tuple[Fraction, ...], loop: int, *, rounds: bool) -> Numbers:
+    """Of a loop of a window, on average; or whole ones alone."""
+    found = tiles[:, loop] * spread[loop].numerator / spread[loop].denominator
+    return np.floor(found) if rounds else found
 
 
-def is_window(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], loop: int) -> Flags:
+def is_window(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], loop: int, *, rounds: bool) -> Flags:
     """Whether a tile is a window along a loop: then what it shares with the next one depends on the other loop alone.
 
     Of an index `s*a + t*b` that is where a tile has at least t/g iterations of a, or s/g of b.
@@ -425,7 +437,7 @@ def is_window(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], lo
     for terms in array.axes:
         if len(terms) == 2 and loop in (terms[0][0], terms[1][0]):
             _, step_of_other = _steps(terms, loop)
-            return _iterations(tiles, spread, loop) >= step_of_other
+            return _iterations(tiles, spread, loop, rounds=rounds) >= step_of_other
     return np.zeros(len(tiles), np.bool_)
 
 
@@ -438,18 +450,21 @@ def kept_boxes(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], l
     return product_of(np.array(along).reshape(-1, len(tiles)))
 
 
-def kept_elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], loop: int) -> Numbers:
+def kept_elements(
+    array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], loop: int, *, rounds: bool
+) -> Numbers:
     """Elements that a window shares with the next one along a loop, and no more than it has.
 
     Of an index `s*a + t*b` and the loop of a: t/g * (B - s/g) values; of the loop of b: s/g * (A - t/g).
     """
     along: list[Numbers] = []
     for terms, size in zip(array.axes, array.shape, strict=True):
-        found = _indices(terms, size, tiles, spread)
+        found = _indices(terms, size, tiles, spread, rounds=rounds)
         if len(terms) == 2 and loop in (terms[0][0], terms[1][0]):
             other = terms[0][0] if loop == terms[1][0] else terms[1][0]
             step, step_of_other = _steps(terms, loop)
-            found = np.minimum(found, step_of_other * np.maximum(0, _iterations(tiles, spread, other) - step))
+            others = _iterations(tiles, spread, other, rounds=rounds)
+            found = np.minimum(found, step_of_other * np.maximum(0, others - step))
         along.append(found)
     return product_of(np.array(along).reshape(-1, len(tiles)))
 

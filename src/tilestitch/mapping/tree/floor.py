@@ -84,9 +84,10 @@ class _Spread:
         """How far the loop is spread over some fan-outs, on average."""
         return self.over[:, first:last].prod(axis=1) / self.under[:, first:last].prod(axis=1)
 
-    def whole(self, fan_outs: int, tile: _Whole) -> _Whole:
-        """Whole iterations of tiles, by option, with so many inner fan-outs."""
-        return tile * self.over[:, :fan_outs].prod(axis=1) // self.under[:, :fan_outs].prod(axis=1)
+    def iterations(self, fan_outs: int, tile: _Whole, *, rounds: bool) -> _Values:
+        """Iterations of tiles, by option, with so many inner fan-outs: on average, or whole ones alone."""
+        found = tile * self.over[:, :fan_outs].prod(axis=1) / self.under[:, :fan_outs].prod(axis=1)
+        return np.floor(found) if rounds else found
 
     def chosen(self, at: _Whole) -> "_Spread":
         """Some of the ways."""
@@ -295,15 +296,12 @@ class _Borders:
     def _rounded(self, crossing: int, side: int) -> tuple[_Values, _Values]:
         """What is rounded of what crosses once: elements in a memory inside, and into how many parts they differ."""
         is_together = self._is_together(crossing, side)
-        plain = [terms[1] for terms in self._terms if terms[0] == 1 and terms[6] == 0]
-        inner = _largest_of(self._shares(plain, 0, crossing + is_together), has_tiles=True)
-        if any(terms[6] > 0 for terms in self._terms):
-            inner = _COUNTS + 0.5
+        inner = self._rounded_inside(crossing + is_together)
         if side == 1 or is_together:
             return inner, _COUNTS
         if self._arrays.sharing[self._number, crossing] == OWN:
             return inner, _largest_of(self._shares(range(len(self._loops)), crossing, crossing + 1))
-        sets = [self._share(loop, crossing, crossing + 1) for loop in plain]
+        sets = [self._share(loop, crossing, crossing + 1) for loop in self._plain()]
         for terms in self._terms:
             if terms[0] == 2:
                 one, other = self._pair(terms)
@@ -311,6 +309,24 @@ class _Borders:
                 used = one.factors[:, crossing, None] * other.factors[:, crossing]
                 sets.append((parts.ravel(), used.ravel()))
         return inner, _largest_of(_products(sets, self._room[crossing]))
+
+    def _plain(self) -> list[int]:
+        """The loops that are indices by themselves."""
+        return [terms[1] for terms in self._terms if terms[0] == 1 and terms[6] == 0]
+
+    def _rounded_inside(self, fan_outs: int) -> _Values:
+        """What is rounded of the elements that lie inside so many fan-outs."""
+        if any(terms[6] > 0 for terms in self._terms):
+            return _COUNTS + 0.5
+        sets = [self._share(loop, 0, fan_outs) for loop in self._plain()]
+        for terms in self._terms:
+            if terms[0] == 2 and terms[8] == 0:
+                loops = [_with_tiles(one, is_alone=False) for one in self._pair(terms)]
+                if len(loops[0][1]) * len(loops[1][1]) > _MOST_PAIRS:
+                    return _COUNTS + 0.5
+                used = [spread.factors[:, :fan_outs].prod(axis=1) for spread, _ in loops]
+                sets.append((_elements(terms, loops, fan_outs).ravel(), np.outer(*used).ravel()))
+        return _largest_of(_products(sets, prod(self._room[:fan_outs])), has_tiles=True)
 
     def _pair(self, terms: Sequence[int]) -> tuple[_Spread, _Spread]:
         """The loops of an index; beside one alone one that does nothing."""
@@ -357,7 +373,7 @@ def _elements(terms: Sequence[int], loops: Sequence[tuple[_Spread, _Whole]], fan
     if terms[6] > 0:
         shares = [tile * spread.share(0, fan_outs) for spread, tile in loops]
         return 1.0 + terms[6] * (shares[0][:, None] - 1) + terms[7] * (shares[1] - 1)
-    one, other = (spread.whole(fan_outs, tile) for spread, tile in loops)
+    one, other = (spread.iterations(fan_outs, tile, rounds=terms[8] > 0) for spread, tile in loops)
     return _of_window(terms, one, other)
 
 
@@ -365,13 +381,14 @@ def _distinct(terms: Sequence[int], spreads: Sequence[_Spread], fan_outs: int) -
     """Indices of one axis that differ over so many inner fan-outs in one step."""
     if terms[0] == 1:
         return spreads[0].share(0, fan_outs)[:, None]
-    one, other = (spread.whole(fan_outs, np.ones_like(spread.steps)) for spread in spreads)
+    once = ((spread, np.ones_like(spread.steps)) for spread in spreads)
+    one, other = (spread.iterations(fan_outs, tile, rounds=terms[8] > 0) for spread, tile in once)
     return _of_window(terms, one, other)
 
 
-def _of_window(terms: Sequence[int], one: _Whole, other: _Whole) -> _Values:
+def _of_window(terms: Sequence[int], one: _Values, other: _Values) -> _Values:
     twice = np.maximum(0, other - terms[2]) * (one[:, None] - terms[4])
-    return np.minimum(terms[5], one[:, None] * other - twice).astype(np.float64)
+    return np.minimum(terms[5], one[:, None] * other - twice)
 
 
 def _products(sets: Sequence[tuple[_Values, _Whole]], room: int) -> _Values | None:

@@ -76,6 +76,7 @@ class PlacedNest:
     limits: tuple[CutLimit, ...] = ()
     slides: tuple[Slide, ...] | None = None  # none: not chosen yet
     order: tuple[tuple[int, int], ...] = ()  # loops and factors of the innermost steps in turn; 0: all that are left
+    rounds_windows: bool = False  # iterations of windows that factors leave in part are rounded down, as ZigZag does
     memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
 
     @property
@@ -157,8 +158,10 @@ class PlacedNest:
         return prod(self.steps)
 
 
-def distinct(operand: LoopOperand, tile: Sequence[float]) -> float:
+def distinct(operand: LoopOperand, tile: Sequence[float], *, rounds_windows: bool = False) -> float:
     """Elements of an operand that a tile of so many iterations of each loop touches, each counted once.
+
+    Iterations are those of an average tile where factors do not divide.
 
     An index of two loops `s*a + t*b` takes `A*B - max(0, B - s/g) * (A - t/g)` values, with g the common divisor of
     the steps (derived from the values that occur twice; ZigZag 3.9.1 counts so too), and never more than there are.
@@ -168,7 +171,9 @@ def distinct(operand: LoopOperand, tile: Sequence[float]) -> float:
         if len(terms) == 2:
             (first, step_first), (second, step_second) = terms
             common = gcd(step_first, step_second)
-            a, b = whole(tile[first]), whole(tile[second])
+            a, b = tile[first], tile[second]
+            if rounds_windows:
+                a, b = whole(a), whole(b)
             counts.append(min(size, a * b - max(0, b - step_first // common) * (a - step_second // common)))
         elif terms:
             counts.append(tile[terms[0][0]])

@@ -27,7 +27,7 @@ class Arrays(NamedTuple):
     """
 
     axes: np.ndarray  # [O] how many axes it has
-    terms: np.ndarray  # [O, axis] how many terms; first loop, its step; second loop, its step; size; steps of a box
+    terms: np.ndarray  # [O, axis] how many terms; loop, step; loop, step; size; steps of a box; whether windows are rounded
     moving: np.ndarray  # [O, loop] whether a loop moves the operand
     bits: np.ndarray  # [O, complete]: of an element, and of a complete sum
     levels: np.ndarray  # [O]
@@ -89,7 +89,7 @@ def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
     tree = operands[0].placed.tree
     found = Arrays(
         np.array([len(one.array.axes) for one in operands], np.int64),
-        np.zeros((count, max(1, *(len(one.array.axes) for one in operands)), 8), np.int64),
+        np.zeros((count, max(1, *(len(one.array.axes) for one in operands)), 9), np.int64),
         np.array([[loop in one.array.indexed_by for loop in range(loops)] for one in operands], np.bool_),
         np.array(
             [
@@ -128,6 +128,7 @@ def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
             found.terms[number, axis, 1 : 1 + len(flat)] = flat
             if tree.moves_boxes:
                 found.terms[number, axis, 6 : 6 + len(given)] = [abs(step) for _, step in given]
+            found.terms[number, axis, 8] = one.placed.rounds_windows
         for level, memory in enumerate(one.memories):
             bits, limits = one.placed.limits_of(one.number, memory)
             found.size_bits[number, level], found.buffers[number, level] = bits, memory.buffers

@@ -25,12 +25,10 @@ def axis_elements(terms: np.ndarray, tile: np.ndarray, over: np.ndarray, under: 
         return extent + terms[7] * (tile[terms[3]] * share[terms[3]] - 1) if terms[0] == 2 else extent
     if terms[0] == 2:
         other = terms[3]
-        a, b = tile[loop] * over[loop], tile[other] * over[other]
-        if under[loop] > 1:
-            a //= under[loop]
-        if under[other] > 1:
-            b //= under[other]
-        return float(min(terms[5], a * b - max(0, b - terms[2]) * (a - terms[4])))
+        a, b = tile[loop] * over[loop] / under[loop], tile[other] * over[other] / under[other]
+        if terms[8] > 0:
+            a, b = np.floor(a), np.floor(b)
+        return min(float(terms[5]), a * b - max(0.0, b - terms[2]) * (a - terms[4]))
     return float(tile[loop] * share[loop]) if terms[0] == 1 else 1.0
 
 
@@ -73,10 +71,12 @@ def _distinct(arrays: Arrays, placed: Placed, operand: int, fan_outs: int) -> fl
         terms, loop = arrays.terms[operand, axis, 0], arrays.terms[operand, axis, 1]
         if terms == 2:
             other = arrays.terms[operand, axis, 3]
-            a = int(placed.share[operand, fan_outs, loop] + 1e-9)
-            b = int(placed.share[operand, fan_outs, other] + 1e-9)
-            twice = max(0, b - arrays.terms[operand, axis, 2]) * (a - arrays.terms[operand, axis, 4])
-            whole *= min(arrays.terms[operand, axis, 5], a * b - twice)
+            a, b = placed.share[operand, fan_outs, loop], placed.share[operand, fan_outs, other]
+            if arrays.terms[operand, axis, 8] > 0:
+                a, b = np.floor(a + 1e-9), np.floor(b + 1e-9)
+            twice = max(0.0, b - arrays.terms[operand, axis, 2]) * (a - arrays.terms[operand, axis, 4])
+            here = min(float(arrays.terms[operand, axis, 5]), a * b - twice)
+            whole, broken = with_factor(whole, broken, here)
         elif terms == 1:
             whole, broken = with_factor(whole, broken, placed.share[operand, fan_outs, loop])
     return whole * broken
