@@ -13,6 +13,7 @@ import { givenPanes, mapPanes } from "./mapping";
 import { simulatePanes } from "./simulation";
 import { trafficPanes } from "./traffic";
 import { treePanes } from "./tree";
+import { treeSimulationPanes } from "./tree-simulation";
 import { validatePanes } from "./validation";
 
 /** What every such page has; each kind has more. */
@@ -47,6 +48,7 @@ const KINDS: Record<string, Panes> = {
   map: mapPanes,
   priced: pricedPanes,
   simulate: simulatePanes,
+  "simulate-tree": treeSimulationPanes,
   traffic: trafficPanes,
   tree: treePanes,
   validate: validatePanes,

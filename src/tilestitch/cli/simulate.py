@@ -28,7 +28,7 @@ from tilestitch.cli.progress import shown_progress
 from tilestitch.ir.choices import CostMode, Objective, Values
 
 WINDOW = "0:9999"
-_NOT_ON_TREES = ("mapping", "extrapolate", "trace", "window", "html")
+_NOT_ON_TREES = ("mapping", "extrapolate", "trace", "window")
 
 
 @click.command("simulate")
@@ -90,6 +90,7 @@ def simulate(
             Values(values),
             choices,
             json_path,
+            html,
             ragged=ragged,
             fuse=fuse,
             stats=stats,
@@ -150,6 +151,7 @@ def _simulate_on_tree(
     values: Values,
     choices: Choices,
     json_path: Path | None,
+    html: Path | None,
     *,
     ragged: bool,
     fuse: int | None,
@@ -157,10 +159,12 @@ def _simulate_on_tree(
     quiet: bool,
 ) -> None:
     model, machine, layers = given
-    expect_none_given(
-        _NOT_ON_TREES, "a tree is simulated in the best mapping that map finds, and shown as text and JSON"
-    )
+    expect_none_given(_NOT_ON_TREES, "a tree is simulated in the best mapping that map finds")
     expect_json(json_path, model, machine)
+    if html is not None:
+        if fuse is not None:
+            raise InputError("--html shows layers that run alone; leave out --fuse, or draw map --fuse")
+        expect_beside("--html", html, json_path, (model, machine))
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.fused_run import FuseOptions, map_fused
@@ -183,7 +187,10 @@ def _simulate_on_tree(
             done = FusedSimulation(mapped, values, simulate_fused(mapped, values, progress))
         progress("write", 0, 1)
         json_text = done.to_json(stats=stats)
-        write_files(json_file(json_path, json_text))
+        files: Files = json_file(json_path, json_text)
+        if html is not None and isinstance(done, TreeSimulation):
+            files.append((html, encoded(done.to_html(given_command()))))
+        write_files(files)
         text = done.text(stats=stats)
     show_output(text, json_text, json_path, quiet=quiet)
 

@@ -13,9 +13,12 @@ from tilestitch.commands.map.tree_run import TreeTask
 from tilestitch.commands.map.tree_text import factor_text
 from tilestitch.commands.simulate.simulate_text import VALUES
 from tilestitch.commands.simulate.tree_layers import SimulatedTreeLayer
+from tilestitch.commands.simulate.tree_page import tree_simulation_result
 from tilestitch.formats.einsum import einsum_text, nest_text
 from tilestitch.ir.choices import Objective, Values
 from tilestitch.mapping.tree.found import FoundMapping
+from tilestitch.pipeline.origin import made_by
+from tilestitch.report.html.page import result_page
 from tilestitch.report.table import table, title
 from tilestitch.sim.tree.simulated import SimulatedOnTree
 
@@ -28,6 +31,7 @@ class TreeSimulation(Shown):
     objective: Objective
     values: Values
     layers: tuple[SimulatedTreeLayer, ...]
+    call: str = field(default="", repr=False)  # in Python, that makes its page again
 
     def __iter__(self) -> Iterator[SimulatedTreeLayer]:
         return iter(self.layers)
@@ -94,8 +98,12 @@ class TreeSimulation(Shown):
 
     def to_json(self, *, stats: bool = False) -> str:
         """What `tilestitch simulate --json` writes."""
+        return json.dumps(self.values_json(stats=stats), indent=1) + "\n"
+
+    def values_json(self, *, stats: bool) -> dict[str, Any]:
+        """The same as values."""
         tree = self.task.tree
-        found = {
+        return {
             "network": self.task.name,
             "machine": tree.name,
             "mappings": f"exact search, least {self.objective}",
@@ -113,7 +121,14 @@ class TreeSimulation(Shown):
             "notes": list(self.notes),
             "layers": [_layer(one, stats=stats) for one in self.layers],
         }
-        return json.dumps(found, indent=1) + "\n"
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch simulate --html` writes: a page to look at; `command` is said to make it again.
+
+        Records some cycles of every layer, which simulates it again until there.
+        """
+        result = tree_simulation_result(self.task, self.layers, self.text(), self.values_json(stats=True))
+        return result_page(result, made_by(command or self.call, (("mappings", f"least {self.objective}"),)))
 
     def heading(self) -> str:
         """Network, machine, and the sums."""

@@ -40,6 +40,7 @@ from tilestitch.sim.tree.simulated import (
     beginning,
     flows_of,
     network_pj,
+    tally_of,
 )
 from tilestitch.sim.tree.streams import Plan, Streams, streams_of
 from tilestitch.sim.tree.values import Moves, Store, fill, moves_of, nothing, stores_of
@@ -120,7 +121,7 @@ def run_chain(
     memories = _nothing(every, len(passes)) if operands is None else _memories(run, every, operands, len(passes))
     state = np.zeros(STATE_NUMBERS, np.int64)
     names = [f"{one.nest.name}.{array.name}" for one in run.runs for array in one.operands]
-    tally = TreeTally(np.zeros(max(1, len(ports)), np.int64), np.zeros(WAITS + len(names), np.int64))
+    tally = tally_of(len(ports), len(names))
     clock = _Clock(run, plan, memories, state, beginning(plan, tally), tally, passes, progress)
     for moment, block in run.events():
         clock.go_on(moment, block)

@@ -24,10 +24,14 @@ from tilestitch.sim.tree.steady import STEP, log, remember, skip
 from tilestitch.sim.tree.waits import blocker, is_first, may_end, may_start, needed_at
 
 # numbers of the clock, kept from call to call
-NOW, STEPS, STEPPING, EVENTS, NEST, LOGGED, STATE_NUMBERS = range(7)
+NOW, STEPS, STEPPING, EVENTS, NEST, LOGGED, NOTED, STATE_NUMBERS = range(8)
 # what a cycle was spent on: all operands have a cause of their own, in their order, behind these
 COMPUTE, FIRST_LOAD, LAST_STORE, BETWEEN, PASSES, WAITS = range(6)
 RUNNING, ENDED, STUCK = range(3)
+# what is noted of a time in which nothing changes: from when until when, which port, for which tile of which stream; or
+# what the units do then, and how many steps they have done
+FROM, UNTIL, PORT, STREAM, TILE, NOTED_NUMBERS = range(6)
+UNITS = -1  # in place of a port
 
 
 @lending
@@ -100,14 +104,35 @@ def _is_over(streams: Any, nest: int) -> bool:
     return bool(is_over)
 
 
+@lending
+def _write_down(state: np.ndarray, streams: Any, tally: Any, serving: np.ndarray, cycles: int, cause: int) -> None:
+    """Note for which tile every port works for so many cycles, and what the units do."""
+    ports = streams.left.shape[1]
+    for port in range(UNITS, len(serving)):
+        stream, tile = cause, state[STEPS]
+        if port >= 0:
+            if serving[port] < 0:
+                continue
+            stream = serving[port] // ports
+            tile = streams.done[stream]
+        row = tally.notes[state[NOTED]]
+        row[FROM], row[UNTIL], row[PORT], row[STREAM], row[TILE] = state[NOW], state[NOW] + cycles, port, stream, tile
+        state[NOTED] += 1
+
+
 @compiled
 def advance(
     plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, streams: Any, tally: Any, most_events: int
 ) -> int:
-    """So many events, or until the turn is over. Returns RUNNING, ENDED, or STUCK where nothing can move any more."""
+    """So many events, or until the turn is over. Returns RUNNING, ENDED, or STUCK where nothing can move any more.
+
+    Where there is room for notes what happens is noted, until that is full.
+    """
     nest = state[NEST]
     serving, deadline = np.empty(len(tally.busy), np.int64), np.empty(len(tally.busy), np.int64)
     for _ in range(most_events):
+        if len(tally.notes) > 0 and state[NOTED] + len(serving) + 1 > len(tally.notes):
+            break
         was_stepping = state[STEPPING]
         waits_for = change(plan, values, memory, state, streams)
         if state[STEPPING] == 0 and _is_over(streams, nest):
@@ -120,6 +145,17 @@ def advance(
             cycles = 1
         if cycles == 0:
             return STUCK
+        if state[STEPPING] > 0:
+            cause = COMPUTE
+        elif state[STEPS] == 0:
+            cause = FIRST_LOAD
+        elif streams.steps[nest] == streams.total:
+            cause = streams.ending
+        else:
+            cause = WAITS + plan.operand[waits_for]
+        if len(tally.notes) > 0:
+            _write_down(state, streams, tally, serving, cycles, cause)
+        tally.causes[cause] += cycles
         state[NOW] += cycles
         state[EVENTS] += 1
         for port in range(len(serving)):
@@ -130,11 +166,4 @@ def advance(
             state[STEPPING] = 0
             state[STEPS] += 1
             streams.steps[nest] += 1
-            tally.causes[COMPUTE] += cycles
-        elif state[STEPS] == 0:
-            tally.causes[FIRST_LOAD] += cycles
-        elif streams.steps[nest] == streams.total:
-            tally.causes[streams.ending] += cycles
-        else:
-            tally.causes[WAITS + plan.operand[waits_for]] += cycles
     return RUNNING

@@ -16,6 +16,7 @@ from tilestitch.sim.tree.clock import (
     ENDED,
     FIRST_LOAD,
     LAST_STORE,
+    NOTED_NUMBERS,
     NOW,
     RUNNING,
     STATE_NUMBERS,
@@ -59,10 +60,20 @@ class StreamState(NamedTuple):
 
 
 class TreeTally(NamedTuple):
-    """Cycles for which each port was busy, and of the units by cause."""
+    """Cycles for which each port was busy, and of the units by cause; and what is noted of what happens, if anything."""
 
     busy: np.ndarray
     causes: np.ndarray
+    notes: np.ndarray
+
+
+def tally_of(ports: int, operands: int, notes: int = 0) -> TreeTally:
+    """Nothing counted yet, and room for so many notes."""
+    return TreeTally(
+        np.zeros(max(1, ports), np.int64),
+        np.zeros(WAITS + operands, np.int64),
+        np.zeros((notes, NOTED_NUMBERS), np.int64),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +157,7 @@ def run_on_tree(
     given = None if operands is None else values_of(streams, operands)
     moves, memory = nothing(streams) if given is None else (given.moves, given.memory)
     state = np.zeros(STATE_NUMBERS, np.int64)
-    tally = TreeTally(np.zeros(max(1, len(streams.ports)), np.int64), np.zeros(WAITS + len(run.operands), np.int64))
+    tally = tally_of(len(streams.ports), len(run.operands))
     now = beginning(plan, tally)._replace(total=run.iterations)
     now.opened[:] = now.wanted[:] = plan.tiles
     while (ended := advance(plan, moves, memory, state, now, tally, EVENTS_AT_ONCE)) == RUNNING:
@@ -154,19 +165,23 @@ def run_on_tree(
             progress(int(state[STEPS]), run.iterations)
     if ended != ENDED:
         raise InvalidIR(f"{run.nest.name} on {run.tree.name}: nothing can move any more after {state[NOW]:,} cycles")
-    causes = {"compute": COMPUTE, "first_load": FIRST_LOAD, "last_store": LAST_STORE}
-    causes |= {f"waits_for_{array.name}": WAITS + at for at, array in enumerate(run.operands)}
     return SimulatedOnTree(
         run,
         kind_of_values(operands),
         int(state[NOW]),
         int(state[HAPPENED]),
-        {name: int(tally.causes[at]) for name, at in causes.items()},
+        {name: int(tally.causes[at]) for name, at in causes_of(run).items()},
         tuple(PortBusy(name, int(cycles)) for name, cycles in zip(streams.ports, tally.busy, strict=False)),
         flows_of(streams),
         network_pj(streams),
         None if given is None else given.written(run.nest.write.shape),
     )
+
+
+def causes_of(run: TreeRun) -> dict[str, int]:
+    """What the units' cycles are spent on, with the numbers that the clock gives it."""
+    causes = {"compute": COMPUTE, "first_load": FIRST_LOAD, "last_store": LAST_STORE}
+    return causes | {f"waits_for_{array.name}": WAITS + at for at, array in enumerate(run.operands)}
 
 
 def beginning(plan: Plan, tally: TreeTally) -> StreamState:

@@ -1,0 +1,105 @@
+"""A simulation on a tree as a page to look at: the layers, their nests, and what the ports do, cycle by cycle."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilestitch.base.json_values import Json
+from tilestitch.commands.map.tree_page import drawn
+from tilestitch.commands.map.tree_run import TreeTask
+from tilestitch.commands.simulate.tree_layers import SimulatedTreeLayer
+from tilestitch.formats.einsum import nest_text
+from tilestitch.hardware.tree_svg import tree_svg
+from tilestitch.report.html.packing import packed
+from tilestitch.report.html.page import Result
+from tilestitch.sim.tree.clock import FROM, PORT, STREAM, TILE, UNTIL
+from tilestitch.sim.tree.recording import Recording, recorded
+from tilestitch.sim.tree.run import TreeRun
+from tilestitch.sim.tree.simulated import causes_of
+from tilestitch.sim.tree.streams import Stream
+
+LEAST_NOTES = 200  # of a recording
+MOST_NOTES = 6000
+ALL_NOTES = 150_000  # of the recordings of a page
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Cycles that are recorded, and what they show."""
+
+    name: str
+    recording: Recording
+
+
+def tree_simulation_result(task: TreeTask, simulated: Sequence[SimulatedTreeLayer], text: str, report: Json) -> Result:
+    """All that the page of `simulate` holds of a tree; records some cycles of every layer, for which it runs again."""
+    tree = task.tree
+    layers: list[Json] = []
+    runs: list[str] = []
+    most = max(LEAST_NOTES, min(MOST_NOTES, ALL_NOTES // (3 * len(simulated))))
+    for one in simulated:
+        recordings: list[Json] = []
+        for window in _windows(one, most):
+            found = window.recording
+            recordings.append({"name": window.name, "begin": found.begin, "end": found.end, "run": len(runs)})
+            runs.append(_packed(one, found))
+        layers.append(
+            {
+                "nest": nest_text(one.simulated.run.nest),
+                "instead": one.instead,
+                "mapping": drawn(one.mapped.found),
+                "recordings": recordings,
+            }
+        )
+    return Result(
+        "simulate-tree",
+        f"{task.name} on {tree.name}: simulated cycle by cycle",
+        text,
+        report,
+        {
+            "clock_hz": tree.clock_hz,
+            "units": tree.units,
+            "picture": tree_svg(tree),
+            "memories": [memory.name for memory in reversed(tree.memories)],
+            "layers": layers,
+        },
+        tuple(runs),
+    )
+
+
+def _windows(layer: SimulatedTreeLayer, most: int) -> list[_Window]:
+    """All cycles of a layer; where there are too many some at its beginning, in its middle and at its end."""
+    run, end = layer.simulated.run, layer.simulated.cycles
+    first = recorded(run, 0, most)
+    if first.end == end:
+        return [_Window("all cycles", first)]
+    found = [_Window("beginning", first)]
+    middle = recorded(run, run.iterations // 2, most)
+    if middle.begin >= first.end:
+        found.append(_Window("middle", middle))
+    lanes = len(first.streams.ports) + 1
+    last = recorded(run, max(0, run.iterations - most // (2 * lanes)), most)
+    if last.begin >= found[-1].recording.end:
+        found.append(_Window("end", last))
+    return found
+
+
+def _packed(layer: SimulatedTreeLayer, found: Recording) -> str:
+    """The notes in columns, with the names of what they are of."""
+    run = layer.simulated.run
+    header: dict[str, Json] = {
+        "begin": found.begin,
+        "end": found.end,
+        "ports": list(found.streams.ports),
+        "streams": [{"operand": one.operand, "way": _way(run, one)} for one in found.streams.every],
+        "causes": {name.replace("_", " "): number for name, number in causes_of(run).items()},
+    }
+    notes = found.notes
+    columns = {"begin": notes[:, FROM], "length": notes[:, UNTIL] - notes[:, FROM], "lane": notes[:, PORT] + 1}
+    return packed(header, {**columns, "what": notes[:, STREAM], "number": notes[:, TILE]})
+
+
+def _way(run: TreeRun, stream: Stream) -> str:
+    """From which memory to which the tiles of a stream go."""
+    memories = [memory.name for memory in run.chains[stream.operand]]
+    inner, outer = memories[stream.crossing - 1] if stream.crossing else "units", memories[stream.crossing]
+    return f"{inner} to {outer}" if stream.is_up else f"{outer} to {inner}"
