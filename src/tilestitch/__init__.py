@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tilestitch.commands.map.tree_value import map_either as map
     from tilestitch.commands.simulate.layers import SimulateOptions
     from tilestitch.commands.simulate.run import Simulation, simulate
+    from tilestitch.commands.simulate.tree_simulation import TreeSimulation
     from tilestitch.commands.traffic.run import Traffic, traffic
     from tilestitch.commands.validate.run import ValidateOptions, ValidationPage, validate
     from tilestitch.commands.why.run import Why, why
@@ -75,6 +76,7 @@ _NAMES = {  # of each module; `map=map_network` is another name here
     "tilestitch.commands.map.tree_value": "NetworkOnTree TreeOptions map=map_either",
     "tilestitch.commands.simulate.layers": "SimulateOptions",
     "tilestitch.commands.simulate.run": "Simulation simulate",
+    "tilestitch.commands.simulate.tree_simulation": "TreeSimulation",
     "tilestitch.commands.traffic.run": "Traffic traffic",
     "tilestitch.commands.validate.run": "ValidateOptions ValidationPage validate",
     "tilestitch.commands.why.run": "Why why",
@@ -148,6 +150,7 @@ __all__ = [
     "Traffic",
     "TreeMachine",
     "TreeOptions",
+    "TreeSimulation",
     "ValidateOptions",
     "ValidationPage",
     "Why",

@@ -465,3 +465,43 @@ def test_the_page_of_traffic_says_what_the_report_says(browser, write):
     assert "capacity 512 B" in said
     assert f"{least[0] / compulsory:.2f} x" in said
     assert [row[0] for row in browser.rows("layers")] == ["conv1", "layer1.0.conv1"]
+
+
+@pytest.fixture(scope="module")
+def tree_simulation():
+    """Two layers on a tree, simulated."""
+    return tilestitch.simulate("resnet18:small", "gemmini", layers=["conv1", "layer2.0.conv1"])
+
+
+def test_the_page_of_a_simulated_tree_says_what_the_report_says(browser, write, tree_simulation):
+    """Verdict, layers, causes and ports; the lanes have the colours of operands and units, and say what is clicked."""
+    page = write("simulate-tree", tree_simulation.to_html())
+    expect_drawn(browser, page, {"ports": 5})
+    report = json.loads(tree_simulation.to_json(stats=True))
+    assert f"{report['simulated']['cycles']:,} cycles" in text_of(browser, "verdict")
+    for number, layer in enumerate(report["layers"]):
+        browser.open(page, f"#layer={layer['name']}")
+        row = browser.rows("layers")[number]
+        assert [number_in(row[2]), number_in(row[3])] == [layer["simulated"]["cycles"], layer["estimated"]["cycles"]]
+        causes = {name.replace(" ", "_"): number_in(cycles) for name, cycles, *_ in browser.rows("causes")}
+        assert causes == layer["simulated"]["cycles_by_cause"]
+        ports = {name: number_in(cycles) for name, cycles, *_ in browser.rows("busy")}
+        assert ports == {one["port"]: one["busy_cycles"] for one in layer["statistics"]["ports"]}
+        flows = [(row[0], row[1], row[2], number_in(row[3])) for row in browser.rows("flows")]
+        assert flows == [
+            (one["memory"], one["operand"], one["flow"], round(one["accesses"]))
+            for one in layer["statistics"]["flows"]
+        ]
+    said = browser.run(CLICK_ON_LANE, 0.01)
+    assert said.startswith("units: first load; ")
+    assert "(simulated)" in said
+
+
+CLICK_ON_LANE = """
+const canvas = document.querySelector("#ports canvas");
+const box = canvas.getBoundingClientRect();
+const at = { clientX: box.left + 132 + arguments[0] * (box.width - 132), clientY: box.top + 24, button: 0, pointerId: 1 };
+canvas.setPointerCapture = () => {};
+for (const kind of ["pointerdown", "pointerup"]) canvas.dispatchEvent(new PointerEvent(kind, at));
+return canvas.parentElement.nextElementSibling.textContent;
+"""

@@ -7,6 +7,7 @@ from math import prod
 
 from tilestitch.base.progress import Progress
 from tilestitch.base.shown import Brief
+from tilestitch.commands.map.tree_value import TreeOptions
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import Values
 from tilestitch.ir.loop_nest import LoopMapping
@@ -23,6 +24,7 @@ class SimulateOptions:
     extrapolate: bool = False  # passes that repeat are not simulated again, and no values are computed
     window: tuple[int, int] = (0, 0)  # of cycles whose events are kept: the first, and the one after the last
     mapping: MapOptions = field(default_factory=MapOptions)  # which mapping of each layer it is
+    tree: TreeOptions = field(default_factory=TreeOptions)  # which it is on a tree
 
 
 @dataclass(frozen=True, slots=True, repr=False)

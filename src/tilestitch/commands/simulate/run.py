@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypedDict
 
-from tilestitch.api import Model, shown, values_of
+from tilestitch.api import Model, choice_of, shown, values_of
 from tilestitch.base.errors import InputError
 from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
@@ -11,6 +13,8 @@ from tilestitch.base.shown import Shown
 from tilestitch.commands.map.map_page import named_by
 from tilestitch.commands.map.run import ARRAY_MACHINE, GivenArray, checked_map_options, nests_of, source_of
 from tilestitch.commands.map.sources import MachineSource, Nests
+from tilestitch.commands.map.tree_run import maps_on_tree
+from tilestitch.commands.map.tree_value import TreeOptions
 from tilestitch.commands.simulate.layers import (
     SimulatedLayer,
     SimulatedTotals,
@@ -21,6 +25,9 @@ from tilestitch.commands.simulate.layers import (
 from tilestitch.commands.simulate.simulate_json import simulated_json
 from tilestitch.commands.simulate.simulate_page import simulate_result
 from tilestitch.commands.simulate.simulate_text import simulated_text
+from tilestitch.commands.simulate.tree_layers import open_simulated, simulate_tree_layers
+from tilestitch.commands.simulate.tree_simulation import TreeSimulation
+from tilestitch.hardware.tree import MachineTree
 from tilestitch.ir.choices import Objective, Values
 from tilestitch.pipeline.origin import made_by, python_call
 from tilestitch.report.html.page import result_page
@@ -103,7 +110,7 @@ class Simulation(Shown):
 
 def simulate(
     model: Model,
-    machine: GivenArray = ARRAY_MACHINE,
+    machine: GivenArray | MachineTree = ARRAY_MACHINE,
     options: SimulateOptions = SimulateOptions(),
     *,
     layers: Sequence[str] = (),
@@ -111,14 +118,54 @@ def simulate(
     dims: Mapping[str, int] = {},
     fold_bn: bool = True,
     progress: Progress | None = None,
-) -> Simulation:
+) -> Simulation | TreeSimulation:
     """The best mapping of every different layer of a network, by the model, simulated cycle by cycle.
 
-    A model may also be a line of einsum or a file of layers, as for `tilestitch simulate`. Raises as `map` does.
+    A model may also be a line of einsum or a file of layers, as for `tilestitch simulate`. A machine that is a tree (a
+    value, a name or a file) gives a `TreeSimulation`. Raises as `map` does.
     """
+    if isinstance(machine, MachineTree) or (isinstance(machine, str | Path) and maps_on_tree(machine)):
+        asked: _Asked = {"batch": batch, "dims": dict(dims), "fold_bn": fold_bn}
+        return _simulate_on_tree(model, machine, options, layers, asked, progress or quiet)
     chosen, source = _checked(options), source_of(machine)
     nests = nests_of(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
     return simulate_nests(nests, source, chosen, progress or quiet)
+
+
+class _Asked(TypedDict):
+    """What is asked of a network."""
+
+    batch: int | None
+    dims: dict[str, int]
+    fold_bn: bool
+
+
+def _simulate_on_tree(
+    model: Model,
+    machine: str | Path | MachineTree,
+    options: SimulateOptions,
+    layers: Sequence[str],
+    asked: _Asked,
+    progress: Progress,
+) -> TreeSimulation:
+    if not isinstance(options, SimulateOptions):
+        raise InputError(f"options: expected SimulateOptions, found {shown(options)}")
+    if replace(options, values=Values.INTEGERS, tree=TreeOptions()) != SimulateOptions():
+        raise InputError("options: of a tree say values, and tree=TreeOptions(...); the others are of PE arrays")
+    objective, ragged, use = options.tree.objective, options.tree.ragged, options.tree.utilization
+    if options.tree != TreeOptions(objective=objective, ragged=ragged, utilization=use):
+        raise InputError("options: of tree objective, ragged and utilization say which mappings are simulated")
+    chosen, values = choice_of("objective", objective, Objective), values_of(options.values, extrapolate=False)
+    if chosen is Objective.PARETO:
+        raise InputError("options: one mapping of each layer is simulated; leave out pareto")
+    given = machine if isinstance(machine, MachineTree) else str(machine)
+    task = open_simulated(model, given, layers, options.tree.space(), **asked)
+    found = simulate_tree_layers(task, chosen, values, progress)
+    own = ((model, task.name), (machine, task.tree.name))
+    named = [str(one) if isinstance(one, str | Path) else name for one, name in own]
+    of_network = {name: value for name, value in asked.items() if name != "fold_bn" or value is False}
+    call = python_call("simulate", *named, options, layers=tuple(layers), **of_network)
+    return TreeSimulation(task, chosen, values, found, call)
 
 
 def simulate_nests(nests: Nests, source: MachineSource, options: SimulateOptions, progress: Progress) -> Simulation:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil
+from math import ceil, prod
 
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.base.progress import Progress
@@ -13,6 +13,7 @@ from tilestitch.commands.map.run import nests_of
 from tilestitch.commands.map.tree_machines import GivenTree
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeTask, map_on_tree, open_free_task
 from tilestitch.ir.choices import Objective, Values
+from tilestitch.ir.loop_nest import LoopOperand
 from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.chain import TreeMapping, price, window_rows
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
@@ -133,4 +134,24 @@ def run_of(placed: PlacedNest, mapping: TreeMapping) -> TreeRun:
             "trees; leave sliding_window and forwarding out of the machine's file"
         )
     spread = tuple((one.axis, one.loop, ceil(one.factor)) for one in placed.unrolled)
-    return TreeRun(placed.nest, placed.tree, placed.homes, placed.final_bits, spread, mapping.loops, mapping.cuts)
+    nest = replace(placed.nest, write=_by_loop(placed.nest.write, placed.nest.extents))
+    return TreeRun(nest, placed.tree, placed.homes, placed.final_bits, spread, mapping.loops, mapping.cuts)
+
+
+def _by_loop(array: LoopOperand, extents: Sequence[int]) -> LoopOperand:
+    """An array with an axis of its own for each loop of an index in which no two places are one.
+
+    So is that of a grouped convolution's channel, `M*g + m`: the elements are the same, and none is moved otherwise.
+    """
+    axes: list[tuple[tuple[int, int], ...]] = []
+    shape: list[int] = []
+    for terms, size in zip(array.axes, array.shape, strict=True):
+        ordered = sorted(terms, key=lambda term: -term[1])
+        steps = [prod(extents[loop] for loop, _ in ordered[at + 1 :]) for at in range(len(ordered))]
+        if len(terms) > 1 and [step for _, step in ordered] == steps and size == prod(extents[loop] for loop, _ in terms):
+            axes += [((loop, 1),) for loop, _ in ordered]
+            shape += [extents[loop] for loop, _ in ordered]
+        else:
+            axes.append(terms)
+            shape.append(size)
+    return replace(array, axes=tuple(axes), shape=tuple(shape))

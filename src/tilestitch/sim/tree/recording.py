@@ -50,7 +50,7 @@ def recorded(run: TreeRun, first_step: int, most_notes: int) -> Recording:
     tally = tally_of(len(streams.ports), len(run.operands))
     now = beginning(plan, tally)
     now.opened[:] = now.wanted[:] = plan.tiles
-    until = now._replace(total=first_step + 1)  # so that no period goes beyond it
+    until = now._replace(total=first_step)  # so that no period goes beyond it
     while state[STEPS] < first_step and advance(plan, moves, memory, state, until, tally, 1) == RUNNING:
         pass
     now = now._replace(total=run.iterations)
