@@ -489,18 +489,39 @@ def test_the_page_of_a_simulated_tree_says_what_the_report_says(browser, write, 
         assert ports == {one["port"]: one["busy_cycles"] for one in layer["statistics"]["ports"]}
         flows = [(row[0], row[1], row[2], number_in(row[3])) for row in browser.rows("flows")]
         assert flows == [
-            (one["memory"], one["operand"], one["flow"], round(one["accesses"]))
-            for one in layer["statistics"]["flows"]
+            (one["memory"], one["operand"], one["flow"], round(one["accesses"])) for one in layer["statistics"]["flows"]
         ]
     said = browser.run(CLICK_ON_LANE, 0.01)
     assert said.startswith("units: first load; ")
     assert "(simulated)" in said
 
 
+def test_the_page_of_a_validated_tree_says_what_the_report_says(browser, write):
+    """The mappings as points, and of the worst one the nest and what its ports do."""
+    product = "O[m,x] += I[c,x+f] * W[m,c,f]; m=12 c=8 x=14 f=3"
+    found = tilestitch.validate(product, "eyeriss-like", tilestitch.ValidateOptions(40, worst=2))
+    report = json.loads(found.to_json())
+    page = write("validate-tree", found.to_html())
+    expect_drawn(browser, page, {"points": 2, "histogram": 2})
+    assert number_in(text_of(browser, "verdict").split("mappings compared\n")[1]) == report["mappings"]
+    assert number_in(browser.rows("distribution")[0][1]) == report["distribution"][0]["mappings"]
+    assert len(report["worst"]) == 2
+    for row, case in zip(browser.rows("worst"), report["worst"], strict=True):
+        assert [number_in(row[1]), number_in(row[2])] == [case["estimated_cycles"], case["simulated_cycles"]]
+    first = summary_of(page.read_text())["worst"][0]["point"]
+    browser.open(page, f"#point={first}")
+    browser.wait("return document.documentElement.dataset.recording")
+    assert len(browser.pixels("ports")) >= 4
+    causes = {name.replace(" ", "_"): number_in(cycles) for name, cycles, *_ in browser.rows("causes")}
+    assert causes == {name: spent for name, spent in report["worst"][0]["cycles_by_cause"].items() if spent}
+    assert "<svg" in found.svg()
+
+
 CLICK_ON_LANE = """
 const canvas = document.querySelector("#ports canvas");
 const box = canvas.getBoundingClientRect();
-const at = { clientX: box.left + 132 + arguments[0] * (box.width - 132), clientY: box.top + 24, button: 0, pointerId: 1 };
+const x = box.left + 132 + arguments[0] * (box.width - 132);
+const at = { clientX: x, clientY: box.top + 24, button: 0, pointerId: 1 };
 canvas.setPointerCapture = () => {};
 for (const kind of ["pointerdown", "pointerup"]) canvas.dispatchEvent(new PointerEvent(kind, at));
 return canvas.parentElement.nextElementSibling.textContent;

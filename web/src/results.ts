@@ -14,6 +14,7 @@ import { simulatePanes } from "./simulation";
 import { trafficPanes } from "./traffic";
 import { treePanes } from "./tree";
 import { treeSimulationPanes } from "./tree-simulation";
+import { treeValidationPanes } from "./tree-validation";
 import { validatePanes } from "./validation";
 
 /** What every such page has; each kind has more. */
@@ -52,6 +53,7 @@ const KINDS: Record<string, Panes> = {
   traffic: trafficPanes,
   tree: treePanes,
   validate: validatePanes,
+  "validate-tree": treeValidationPanes,
 };
 const HASH_DELAY = 200; // ms after the last change
 

@@ -31,9 +31,9 @@ interface Case {
   without: Record<string, { difference_cycles: number; error: number }>;
 }
 
-interface ValidateSummary extends ResultSummary {
-  array: Shape;
-  worst: { point: number; nest: string; missed: string; mapping: MappedNest }[];
+/** What the pages of arrays and of trees have. */
+export interface JudgedSummary extends ResultSummary {
+  worst: { point: number }[];
   report: Errors & {
     network: string;
     machine: string;
@@ -44,8 +44,13 @@ interface ValidateSummary extends ResultSummary {
     distribution: { up_to: number | null; mappings: number }[];
     energy: Record<string, { mappings_that_agree: number; worst_absolute_error: number }>;
     layers: (Errors & { name: string; times: number })[];
-    worst: Case[];
   };
+}
+
+interface ValidateSummary extends JudgedSummary {
+  array: Shape;
+  worst: { point: number; nest: string; missed: string; mapping: MappedNest }[];
+  report: JudgedSummary["report"] & { worst: Case[] };
 }
 
 interface Points {
@@ -55,33 +60,34 @@ interface Points {
 }
 
 export async function validatePanes(page: ResultPage, summary: ValidateSummary): Promise<ResultPane[]> {
+  const judged = await judgedPanes(page, summary, `${count(summary.array.elements)} elements`);
+  return [...judged, new WorstPane(page, summary)];
+}
+
+/** The panes of all mappings, whatever the machine is. */
+export async function judgedPanes(page: ResultPage, summary: JudgedSummary, units: string): Promise<ResultPane[]> {
   const packed = await unpack(document.getElementById("run-0")!.textContent!);
   const points = {
     layer: packed.ints("layer"),
     estimated: packed.floats("estimated"),
     simulated: packed.floats("simulated"),
   };
-  return [
-    verdict(summary),
-    new PointPane(page, summary, points),
-    new ErrorPane(page, summary),
-    new WorstPane(page, summary),
-  ];
+  return [verdict(summary, units), new PointPane(page, summary, points), new ErrorPane(page, summary)];
 }
 
-function share(percent: number, digits = 3): string {
+export function share(percent: number, digits = 3): string {
   return `${fixed(percent, digits)} %`;
 }
 
-function signed(percent: number): string {
+export function signed(percent: number): string {
   return `${percent < 0 ? "-" : "+"}${share(Math.abs(percent))}`;
 }
 
-function verdict(summary: ValidateSummary): ResultPane {
+function verdict(summary: JudgedSummary, units: string): ResultPane {
   const { report } = summary;
   const rows = [
     ["network", report.network],
-    ["machine", `${report.machine}, ${count(summary.array.elements)} elements`],
+    ["machine", `${report.machine}, ${units}`],
     ["drawn", `${counted(report.drawn, "mapping")}, seed ${report.seed}`],
     ["left out", `${count(report.misfits)} that do not fit, ${count(report.too_long)} too long to simulate`],
   ];
@@ -123,7 +129,7 @@ class PointPane implements ResultPane {
 
   constructor(
     private readonly page: ResultPage,
-    private readonly summary: ValidateSummary,
+    private readonly summary: JudgedSummary,
     private readonly points: Points,
   ) {
     const place = element("div", { class: "surface", id: "points" });
@@ -199,7 +205,7 @@ class ErrorPane implements ResultPane {
 
   constructor(
     private readonly page: ResultPage,
-    private readonly summary: ValidateSummary,
+    private readonly summary: JudgedSummary,
   ) {
     const { report } = summary;
     const place = element("div", { class: "surface", id: "histogram" });
@@ -223,7 +229,7 @@ class ErrorPane implements ResultPane {
           ],
     );
     const parts = Object.entries(report.energy).map(([name, one]) => [
-      COMPONENTS[name],
+      COMPONENTS[name] ?? name,
       count(one.mappings_that_agree),
       share(one.worst_absolute_error),
     ]);

@@ -8,13 +8,10 @@ from tilestitch.base.errors import InputError
 from tilestitch.base.files import expect_beside, write_files
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MODEL
-from tilestitch.cli.layers import goes_on_tree
 from tilestitch.cli.options import (
     Choices,
     array_machine_option,
-    expect_none_given,
     html_option,
-    is_given,
     layers_option,
     network_options,
     output_options,
@@ -74,9 +71,6 @@ def validate(
     ones, both are repeated without one mechanism of the machine at a time: the model misses the mechanism without
     which the difference disappears. On a machine without PE arrays it is the model and the simulator of its tree.
     """
-    if is_given("machine") and goes_on_tree(machine):
-        _validate_tree(model, machine, layers, (mappings, seed, worst), choices, json_path, ragged=ragged, quiet=quiet)
-        return
     expect_json(json_path, model, machine)
     if plot is not None:
         if plot.suffix != ".svg":
@@ -107,33 +101,4 @@ def validate(
         if html is not None:
             files.append((html, encoded(done.to_html(given_command()))))
         write_files(files)
-    show_output(str(done), json_text, json_path, quiet=quiet)
-
-
-def _validate_tree(
-    model: str,
-    machine: str,
-    layers: tuple[str, ...],
-    numbers: tuple[int, int, int],
-    choices: Choices,
-    json_path: Path | None,
-    *,
-    ragged: bool,
-    quiet: bool,
-) -> None:
-    """On a tree; the numbers are mappings, seed, and how many of the worst are listed."""
-    expect_none_given(("plot", "html"), "of a tree random mappings are compared as text and JSON")
-    expect_json(json_path, model, machine)
-    with shown_progress(silent=quiet) as progress:
-        with held_back():
-            from tilestitch.commands.simulate.tree_layers import open_simulated
-            from tilestitch.commands.validate.tree_run import validate_tree
-
-        progress("load", 0, 1)
-        of_network = {"batch": choices.batch, "dims": dict(choices.dims), "fold_bn": choices.fold_bn}
-        task = open_simulated(model, machine, layers, **of_network)
-        mappings, seed, worst = numbers
-        done = validate_tree(task, mappings, seed=seed, worst=worst, ragged=ragged, progress=progress)
-        json_text = done.to_json()
-        write_files(json_file(json_path, json_text))
     show_output(str(done), json_text, json_path, quiet=quiet)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, prod
 
+from tilestitch.api import Model
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.base.progress import Progress
 from tilestitch.base.shown import Brief
@@ -52,7 +53,7 @@ class SimulatedTreeLayer(Brief):
 
 
 def open_simulated(
-    model: str,
+    model: Model,
     machine: GivenTree,
     layers: Sequence[str],
     space: SpatialSpace = SpatialSpace(),
@@ -147,10 +148,11 @@ def _by_loop(array: LoopOperand, extents: Sequence[int]) -> LoopOperand:
     shape: list[int] = []
     for terms, size in zip(array.axes, array.shape, strict=True):
         ordered = sorted(terms, key=lambda term: -term[1])
-        steps = [prod(extents[loop] for loop, _ in ordered[at + 1 :]) for at in range(len(ordered))]
-        if len(terms) > 1 and [step for _, step in ordered] == steps and size == prod(extents[loop] for loop, _ in terms):
+        counts = [extents[loop] for loop, _ in ordered]
+        steps = [prod(counts[at + 1 :]) for at in range(len(counts))]
+        if len(terms) > 1 and [step for _, step in ordered] == steps and size == prod(counts):
             axes += [((loop, 1),) for loop, _ in ordered]
-            shape += [extents[loop] for loop, _ in ordered]
+            shape += counts
         else:
             axes.append(terms)
             shape.append(size)

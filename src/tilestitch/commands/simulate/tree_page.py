@@ -14,7 +14,7 @@ from tilestitch.report.html.page import Result
 from tilestitch.sim.tree.clock import FROM, PORT, STREAM, TILE, UNTIL
 from tilestitch.sim.tree.recording import Recording, recorded
 from tilestitch.sim.tree.run import TreeRun
-from tilestitch.sim.tree.simulated import causes_of
+from tilestitch.sim.tree.simulated import SimulatedOnTree, causes_of
 from tilestitch.sim.tree.streams import Stream
 
 LEAST_NOTES = 200  # of a recording
@@ -23,11 +23,13 @@ ALL_NOTES = 150_000  # of the recordings of a page
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
-    """Cycles that are recorded, and what they show."""
+class Recorded:
+    """Recorded cycles of a layer, what they show, and the recording as a page takes it."""
 
     name: str
-    recording: Recording
+    begin: int
+    end: int
+    text: str  # packed
 
 
 def tree_simulation_result(task: TreeTask, simulated: Sequence[SimulatedTreeLayer], text: str, report: Json) -> Result:
@@ -37,19 +39,16 @@ def tree_simulation_result(task: TreeTask, simulated: Sequence[SimulatedTreeLaye
     runs: list[str] = []
     most = max(LEAST_NOTES, min(MOST_NOTES, ALL_NOTES // (3 * len(simulated))))
     for one in simulated:
-        recordings: list[Json] = []
-        for window in _windows(one, most):
-            found = window.recording
-            recordings.append({"name": window.name, "begin": found.begin, "end": found.end, "run": len(runs)})
-            runs.append(_packed(one, found))
+        recordings = recordings_of(one.simulated, most)
         layers.append(
             {
                 "nest": nest_text(one.simulated.run.nest),
                 "instead": one.instead,
                 "mapping": drawn(one.mapped.found),
-                "recordings": recordings,
+                "recordings": places_of(recordings, len(runs)),
             }
         )
+        runs += [one.text for one in recordings]
     return Result(
         "simulate-tree",
         f"{task.name} on {tree.name}: simulated cycle by cycle",
@@ -66,26 +65,33 @@ def tree_simulation_result(task: TreeTask, simulated: Sequence[SimulatedTreeLaye
     )
 
 
-def _windows(layer: SimulatedTreeLayer, most: int) -> list[_Window]:
-    """All cycles of a layer; where there are too many some at its beginning, in its middle and at its end."""
-    run, end = layer.simulated.run, layer.simulated.cycles
+def places_of(recordings: Sequence[Recorded], first: int) -> list[Json]:
+    """Recordings without their text, which has a number in the page, the first of them this one."""
+    return [
+        {"name": one.name, "begin": one.begin, "end": one.end, "run": number}
+        for number, one in enumerate(recordings, first)
+    ]
+
+
+def recordings_of(simulated: SimulatedOnTree, most: int) -> list[Recorded]:
+    """All cycles of a mapping; where there are too many some at its beginning, in its middle and at its end."""
+    run = simulated.run
     first = recorded(run, 0, most)
-    if first.end == end:
-        return [_Window("all cycles", first)]
-    found = [_Window("beginning", first)]
+    if first.end == simulated.cycles:
+        return [_named("all cycles", run, first)]
+    found = [_named("beginning", run, first)]
     middle = recorded(run, run.iterations // 2, most)
     if middle.begin >= first.end:
-        found.append(_Window("middle", middle))
+        found.append(_named("middle", run, middle))
     lanes = len(first.streams.ports) + 1
     last = recorded(run, max(0, run.iterations - most // (2 * lanes)), most)
-    if last.begin >= found[-1].recording.end:
-        found.append(_Window("end", last))
+    if last.begin >= found[-1].end:
+        found.append(_named("end", run, last))
     return found
 
 
-def _packed(layer: SimulatedTreeLayer, found: Recording) -> str:
+def _named(name: str, run: TreeRun, found: Recording) -> Recorded:
     """The notes in columns, with the names of what they are of."""
-    run = layer.simulated.run
     header: dict[str, Json] = {
         "begin": found.begin,
         "end": found.end,
@@ -95,7 +101,8 @@ def _packed(layer: SimulatedTreeLayer, found: Recording) -> str:
     }
     notes = found.notes
     columns = {"begin": notes[:, FROM], "length": notes[:, UNTIL] - notes[:, FROM], "lane": notes[:, PORT] + 1}
-    return packed(header, {**columns, "what": notes[:, STREAM], "number": notes[:, TILE]})
+    text = packed(header, {**columns, "what": notes[:, STREAM], "number": notes[:, TILE]})
+    return Recorded(name, found.begin, found.end, text)
 
 
 def _way(run: TreeRun, stream: Stream) -> str:

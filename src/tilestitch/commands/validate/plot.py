@@ -1,7 +1,7 @@
 """A validation as a picture: estimated over simulated cycles, and how many mappings have which error."""
 
 from tilestitch.base.units import counted
-from tilestitch.commands.validate.summary import Validation
+from tilestitch.commands.validate.summary import JudgedNetwork
 from tilestitch.report.curves import Axis, Curve, Series
 from tilestitch.report.svg import curve_svg, stacked_svg
 
@@ -9,16 +9,16 @@ MOST_SERIES = 20  # whose names have room beside the picture
 POINTS = 200  # of the distribution
 
 
-def validation_svg(done: Validation) -> str:
+def validation_svg(done: JudgedNetwork) -> str:
     """Two plots, one above the other."""
     origin = (
         f"{done.name}, {counted(len(done.found), 'random mapping')}: estimated by the analytical model, simulated "
         "cycle by cycle"
     )
-    return stacked_svg([curve_svg(curve, done.machine.name, origin=origin) for curve in (_scatter(done), _share(done))])
+    return stacked_svg([curve_svg(curve, done.machine_name, origin=origin) for curve in (_scatter(done), _share(done))])
 
 
-def _scatter(done: Validation) -> Curve:
+def _scatter(done: JudgedNetwork) -> Curve:
     groups: dict[str, list[tuple[float, float]]] = {}
     by_layer = len(done.layers) <= MOST_SERIES
     for layer in done.layers:
@@ -35,7 +35,7 @@ def _scatter(done: Validation) -> Curve:
     )
 
 
-def _share(done: Validation) -> Curve:
+def _share(done: JudgedNetwork) -> Curve:
     sizes = sorted(abs(one.error) for one in done.found)
     count = len(sizes)
     places = sorted({round(at * (count - 1) / (POINTS - 1)) for at in range(POINTS)})

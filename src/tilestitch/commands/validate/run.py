@@ -1,7 +1,8 @@
 """The model of an array compared with its simulation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from tilestitch.api import Model, expect_count, shown
 from tilestitch.base.errors import InputError
@@ -11,12 +12,16 @@ from tilestitch.base.shown import Shown
 from tilestitch.base.units import counted
 from tilestitch.commands.map.map_page import named_by
 from tilestitch.commands.map.run import ARRAY_MACHINE, GivenArray, nests_of, source_of
+from tilestitch.commands.map.tree_run import maps_on_tree
+from tilestitch.commands.simulate.tree_layers import open_simulated
 from tilestitch.commands.validate.compare import compare_layers
 from tilestitch.commands.validate.plot import validation_svg
 from tilestitch.commands.validate.summary import Validation, records_of, worst_of
+from tilestitch.commands.validate.tree_run import TreeValidation, validate_tree
 from tilestitch.commands.validate.validate_json import validation_json
 from tilestitch.commands.validate.validate_page import validate_result
 from tilestitch.commands.validate.validate_text import validation_text
+from tilestitch.hardware.tree import MachineTree
 from tilestitch.pipeline.origin import made_by, python_call
 from tilestitch.report.html.page import result_page
 
@@ -75,7 +80,7 @@ class ValidationPage(Validation, Shown):
 
 def validate(
     model: Model,
-    machine: GivenArray = ARRAY_MACHINE,
+    machine: GivenArray | MachineTree = ARRAY_MACHINE,
     options: ValidateOptions = ValidateOptions(),
     *,
     layers: Sequence[str] = (),
@@ -83,10 +88,11 @@ def validate(
     dims: Mapping[str, int] = {},
     fold_bn: bool = True,
     progress: Progress | None = None,
-) -> ValidationPage:
+) -> ValidationPage | TreeValidation:
     """Compare the analytical model of an array with its simulation, over random mappings of the layers of a network.
 
-    A model may also be a line of einsum or a file of layers, as for `tilestitch validate`. Raises as `map` does.
+    A model may also be a line of einsum or a file of layers, as for `tilestitch validate`. A machine that is a tree (a
+    value, a name or a file) gives a `TreeValidation`. Raises as `map` does.
     """
     if not isinstance(options, ValidateOptions):
         raise InputError(f"options: expected ValidateOptions, such as ValidateOptions(200), found {shown(options)}")
@@ -97,6 +103,17 @@ def validate(
     if options.worst > MOST_WORST:
         raise InputError(f"worst: expected at most {MOST_WORST:,}, found {options.worst:,}")
     show = progress or quiet
+    if isinstance(machine, MachineTree) or (isinstance(machine, str | Path) and maps_on_tree(machine)):
+        given = machine if isinstance(machine, MachineTree) else str(machine)
+        task = open_simulated(model, given, layers, batch=batch, dims=dict(dims), fold_bn=fold_bn)
+        named = [str(one) if isinstance(one, str | Path) else own
+                 for one, own in ((model, task.name), (machine, task.tree.name))]  # fmt: skip
+        of_network: dict[str, object] = {"batch": batch, "dims": dict(dims), **({} if fold_bn else {"fold_bn": False})}
+        call = python_call("validate", *named, options, layers=tuple(layers), **of_network)
+        found = validate_tree(
+            task, options.mappings, seed=options.seed, worst=options.worst, ragged=options.ragged, progress=show
+        )
+        return replace(found, call=call)
     array = source_of(machine).machine
     nests = nests_of(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
     found = compare_layers(

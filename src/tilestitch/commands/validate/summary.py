@@ -18,6 +18,12 @@ class Judged(Protocol):
     """A mapping that was estimated and simulated."""
 
     @property
+    def estimated_cycles(self) -> int: ...
+
+    @property
+    def simulated_cycles(self) -> int: ...
+
+    @property
     def error(self) -> float: ...
 
     @property
@@ -29,6 +35,9 @@ class NamedNest(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
 
 
 class RepeatedLayer(Protocol):

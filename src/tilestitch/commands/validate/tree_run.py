@@ -14,8 +14,10 @@ from tilestitch.base.shown import Brief, Shown
 from tilestitch.commands.map.tree_run import TreeTask
 from tilestitch.commands.map.tree_sources import TreeLayer, bound_nest
 from tilestitch.commands.simulate.tree_layers import run_of
+from tilestitch.commands.validate.plot import validation_svg
 from tilestitch.commands.validate.summary import records_of
 from tilestitch.commands.validate.tree_draw import TreeDraw
+from tilestitch.commands.validate.tree_page import validate_tree_result
 from tilestitch.commands.validate.validate_json import judged_values
 from tilestitch.commands.validate.validate_text import judged_lines
 from tilestitch.formats.einsum import nest_text
@@ -25,6 +27,8 @@ from tilestitch.mapping.tree.chain import TreeMapping, price
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.rooms import fullest, too_full
+from tilestitch.pipeline.origin import made_by
+from tilestitch.report.html.page import result_page
 from tilestitch.report.table import title
 from tilestitch.sim.tree.simulated import SimulatedOnTree, simulate_on_tree
 
@@ -38,19 +42,25 @@ MOST_DRAWN = 20_000  # without one that fits and is short enough
 class TreeCompared(Brief):
     """One mapping, by both."""
 
+    placed: PlacedNest
+    mapping: TreeMapping
     simulated: SimulatedOnTree
     estimated_cycles: int
     estimated_pj: float
 
     @property
+    def simulated_cycles(self) -> int:
+        return self.simulated.cycles
+
+    @property
     def difference(self) -> int:
         """Cycles that the model has too many."""
-        return self.estimated_cycles - self.simulated.cycles
+        return self.estimated_cycles - self.simulated_cycles
 
     @property
     def error(self) -> float:
         """The difference, as a part of what was simulated."""
-        return self.difference / self.simulated.cycles
+        return self.difference / self.simulated_cycles
 
     @property
     def energy_errors(self) -> dict[str, float]:
@@ -78,6 +88,7 @@ class TreeValidation(Shown):
     worst: int
     ragged: bool
     layers: tuple[TreeLayerCompared, ...]
+    call: str = field(default="", repr=False)  # in Python, that makes its page again
 
     @property
     def name(self) -> str:
@@ -113,8 +124,25 @@ class TreeValidation(Shown):
 
     def to_json(self) -> str:
         """What `tilestitch validate --json` writes."""
-        found = {**judged_values(self), "worst": [_case(one) for one in self.worst_found]}
-        return json.dumps(found, indent=1) + "\n"
+        return json.dumps(self.values(), indent=1) + "\n"
+
+    def values(self) -> dict[str, Any]:
+        """The same, before it is text."""
+        return {**judged_values(self), "worst": [_case(one) for one in self.worst_found]}
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch validate --html` writes: a page to look at; `command` is said to make it again."""
+        said = (("seed", self.seed), ("ragged factors", self.ragged))
+        result = validate_tree_result(self, self.task.tree, self.worst_found, str(self), self.values())
+        return result_page(result, made_by(command or self.call, said))
+
+    def svg(self) -> str:
+        """What `tilestitch validate --plot` draws."""
+        return validation_svg(self)
+
+    def pictures(self) -> tuple[str, ...]:
+        """Estimated over simulated cycles, and the distribution of errors."""
+        return (self.svg(),)
 
     def heading(self) -> str:
         """Network, machine, how many mappings."""
@@ -173,7 +201,7 @@ def _compared(
             continue
         estimated = price(placed, mapping)
         simulated = simulate_on_tree(run_of(placed, mapping), values=Values.INTEGERS)
-        found.append(TreeCompared(simulated, estimated.latency_cycles, estimated.energy_pj))
+        found.append(TreeCompared(placed, mapping, simulated, estimated.latency_cycles, estimated.energy_pj))
         in_vain = 0
         progress(f"simulate {layer.nest.name}", done + len(found), total)
     return TreeLayerCompared(layer, tuple(found), drawn, misfits, too_long)

@@ -4,7 +4,7 @@ import numpy as np
 
 from tilestitch.base.json_values import Json
 from tilestitch.commands.map.map_page import drawn_mapping
-from tilestitch.commands.validate.summary import Validation
+from tilestitch.commands.validate.summary import JudgedNetwork, Validation
 from tilestitch.commands.validate.validate_json import validation_tree
 from tilestitch.commands.validate.validate_text import explanation_text, validation_text
 from tilestitch.formats.einsum import nest_text
@@ -22,13 +22,6 @@ def validate_result(done: Validation) -> Result:
     machine = done.machine
     found = done.found
     place = {id(one): number for number, one in enumerate(found)}
-    layer = [number for number, one in enumerate(done.layers) for _ in one.found]
-    drawn = found[:MOST_POINTS]
-    columns = {
-        "layer": np.array(layer[: len(drawn)], np.int64),
-        "estimated": np.array([one.estimated_cycles for one in drawn], np.int64),
-        "simulated": np.array([one.simulated_cycles for one in drawn], np.int64),
-    }
     worst: list[Json] = [
         {
             "point": place[id(case)],
@@ -46,5 +39,17 @@ def validate_result(done: Validation) -> Result:
         validation_text(done),
         validation_tree(done),
         {"array": array_shape(machine), "worst": worst},
-        (packed({"points": len(drawn)}, columns),),
+        (packed_points(done),),
     )
+
+
+def packed_points(done: JudgedNetwork) -> str:
+    """The cycles of every mapping by both, or of the first ones."""
+    layer = [number for number, one in enumerate(done.layers) for _ in one.found]
+    drawn = done.found[:MOST_POINTS]
+    columns = {
+        "layer": np.array(layer[: len(drawn)], np.int64),
+        "estimated": np.array([one.estimated_cycles for one in drawn], np.int64),
+        "simulated": np.array([one.simulated_cycles for one in drawn], np.int64),
+    }
+    return packed({"points": len(drawn)}, columns)

@@ -27,7 +27,7 @@ class Arrays(NamedTuple):
     """
 
     axes: np.ndarray  # [O] how many axes it has
-    terms: np.ndarray  # [O, axis] how many terms; loop, step; loop, step; size; steps of a box; whether windows are rounded
+    terms: np.ndarray  # [O, axis] how many terms; loop, step; loop, step; size; steps of a box; whether it rounds
     moving: np.ndarray  # [O, loop] whether a loop moves the operand
     bits: np.ndarray  # [O, complete]: of an element, and of a complete sum
     levels: np.ndarray  # [O]

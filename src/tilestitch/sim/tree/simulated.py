@@ -60,7 +60,7 @@ class StreamState(NamedTuple):
 
 
 class TreeTally(NamedTuple):
-    """Cycles for which each port was busy, and of the units by cause; and what is noted of what happens, if anything."""
+    """Cycles for which each port was busy, and of the units by cause; and what is noted of what happens."""
 
     busy: np.ndarray
     causes: np.ndarray
