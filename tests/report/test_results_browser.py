@@ -499,13 +499,13 @@ def test_the_page_of_a_simulated_tree_says_what_the_report_says(browser, write, 
 def test_the_page_of_a_validated_tree_says_what_the_report_says(browser, write):
     """The mappings as points, and of the worst one the nest and what its ports do."""
     product = "O[m,x] += I[c,x+f] * W[m,c,f]; m=12 c=8 x=14 f=3"
-    found = tilestitch.validate(product, "eyeriss-like", tilestitch.ValidateOptions(40, worst=2))
+    found = tilestitch.validate(product, "eyeriss-like", tilestitch.ValidateOptions(40, worst=1))
     report = json.loads(found.to_json())
     page = write("validate-tree", found.to_html())
     expect_drawn(browser, page, {"points": 2, "histogram": 2})
     assert number_in(text_of(browser, "verdict").split("mappings compared\n")[1]) == report["mappings"]
     assert number_in(browser.rows("distribution")[0][1]) == report["distribution"][0]["mappings"]
-    assert len(report["worst"]) == 2
+    assert len(report["worst"]) >= 1
     for row, case in zip(browser.rows("worst"), report["worst"], strict=True):
         assert [number_in(row[1]), number_in(row[2])] == [case["estimated_cycles"], case["simulated_cycles"]]
     first = summary_of(page.read_text())["worst"][0]["point"]
