@@ -33,8 +33,8 @@ def panes(folder: Path) -> None:
     written = folder / "page.html"
     subprocess.run([*TILESTITCH, "compile", *RESNET, "--strategy", "graphturbo", "--html", written], check=True)
     page.take(written, HERE)
-    for command in ("map", "simulate"):
-        subprocess.run([*TILESTITCH, command, "resnet18:small", "--machine", "eyeriss", "--html", written], check=True)
+    for command, machine in (("map", "eyeriss"), ("simulate", "eyeriss"), ("simulate", "gemmini")):
+        subprocess.run([*TILESTITCH, command, "resnet18:small", "--machine", machine, "--html", written], check=True)
         page.take(written, HERE)
 
 

@@ -5,6 +5,7 @@ The page is what one of these writes; the pictures are panes of it in the folder
     tilestitch compile resnet50 --machine stcp920 --strategy graphturbo --batch 64 --html PAGE.html
     tilestitch map resnet18:small --machine eyeriss --html PAGE.html
     tilestitch simulate resnet18:small --machine eyeriss --html PAGE.html
+    tilestitch simulate resnet18:small --machine gemmini --html PAGE.html
 """
 
 import sys
@@ -22,8 +23,9 @@ PANES = {"timeline": SELECTED, "memories": SELECTED, "roofline": SELECTED, "why"
 OTHERS = {
     "map": {"nest": "#layer=layer2.0.conv2"},
     "simulate": {"array": "#layer=layer2.0.conv2&cycle=1030&element=20"},
+    "simulate-tree": {"ports": "#layer=layer2.0.conv2"},
 }
-PLACES = {"why": "#why", "idle": "#timeline", "nest": "#nest .nest", "array": "#simulation"}  # not the canvas alone
+PLACES = {"why": "#why", "idle": "#timeline", "nest": "#nest .nest", "array": "#simulation", "ports": "#simulation"}  # not the canvas alone
 PATIENCE = 30  # seconds
 
 

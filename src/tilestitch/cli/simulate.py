@@ -56,7 +56,7 @@ _NOT_ON_TREES = ("mapping", "extrapolate", "trace", "window")
     help="Write a Chrome trace of one layer for Perfetto (ui.perfetto.dev).",
 )
 @click.option("--window", metavar="FIRST:LAST", default=WINDOW, show_default=True, help="Cycles that the trace shows.")
-@html_option("layers, loop nests, the array cycle by cycle")
+@html_option("layers, loop nests, the array or the ports cycle by cycle")
 @network_options
 @output_options
 def simulate(
