@@ -25,7 +25,13 @@ OTHERS = {
     "simulate": {"array": "#layer=layer2.0.conv2&cycle=1030&element=20"},
     "simulate-tree": {"ports": "#layer=layer2.0.conv2"},
 }
-PLACES = {"why": "#why", "idle": "#timeline", "nest": "#nest .nest", "array": "#simulation", "ports": "#simulation"}  # not the canvas alone
+PLACES = {  # not the canvas alone
+    "why": "#why",
+    "idle": "#timeline",
+    "nest": "#nest .nest",
+    "array": "#simulation",
+    "ports": "#simulation",
+}
 PATIENCE = 30  # seconds
 
 
