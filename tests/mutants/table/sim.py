@@ -320,4 +320,18 @@ SIM = (
         "self.memories.home(link)[...] += 0",
         ("test_tree_chains::test_rows_of_an_intermediate_take_turns_at_home",),
     ),
+    Mutant(
+        "a note is joined to the next tile's",
+        "sim/tree/recording.py",
+        "goes_on &= tiles[after] == tiles[before]",
+        "goes_on &= tiles[after] >= tiles[before]",
+        ("test_tree_recording::test_a_recording_of_all_cycles_has_what_is_counted",),
+    ),
+    Mutant(
+        "a recording begins a period too late",
+        "sim/tree/recording.py",
+        "until = now._replace(total=first_step)",
+        "until = now._replace(total=run.iterations)",
+        ("test_tree_recording::test_a_recording_from_the_middle_is_a_part_of_all",),
+    ),
 )

@@ -15,6 +15,27 @@ _LATENCY = ("test_tree_latency::test_nothing_is_better_than_what_is_found",)
 
 TREES = (
     Mutant(
+        "iterations of windows are always rounded down",
+        "mapping/tree/crossings.py",
+        "return np.floor(found) if rounds else found",
+        "return np.floor(found)",
+        ("test_tree_spatial::test_both_searches_and_their_bounds_agree",),
+    ),
+    Mutant(
+        "the checker never rounds iterations of windows",
+        "mapping/tree/checker_tables.py",
+        "if cut.operand.placed.rounds_windows:",
+        "if cut.operand.placed.rounds_windows and cut.level > 99:",
+        ("test_tree_certificate::test_the_checker_finds_the_least_itself",),
+    ),
+    Mutant(
+        "mappings of ZigZag are priced with windows on average",
+        "formats/zigzag/tree_mapping.py",
+        "rounds_windows=True",
+        "rounds_windows=False",
+        ("test_zigzag_prices::test_a_chain_costs_what_zigzag_says",),
+    ),
+    Mutant(
         "elements are multiplied in the order of their axes, fractions among them",
         "mapping/tree/placed.py",
         "return np.where(is_whole, factors, 1.0).prod(axis=0) * np.where(is_whole, 1.0, factors).prod(axis=0)",

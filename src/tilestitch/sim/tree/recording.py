@@ -61,12 +61,12 @@ def recorded(run: TreeRun, first_step: int, most_notes: int) -> Recording:
 
 
 def _joined(notes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Notes of one thing that goes on as one, in the order of ports."""
+    """Notes of one thing that goes on as one, in the order of ports, which rest only where they have nothing to do."""
     notes = notes[np.lexsort((notes[:, FROM], notes[:, PORT]))]
     tiles = np.where(notes[:, PORT] >= 0, notes[:, TILE], 0)  # units do the same step after step
     before, after = slice(None, -1), slice(1, None)
     goes_on = (notes[after, PORT] == notes[before, PORT]) & (notes[after, STREAM] == notes[before, STREAM])
-    goes_on &= (notes[after, FROM] == notes[before, UNTIL]) & (tiles[after] == tiles[before])
+    goes_on &= tiles[after] == tiles[before]
     first = np.flatnonzero(np.concatenate([[True], ~goes_on])[: len(notes)])
     last = np.concatenate([first[1:], [len(notes)]]) - 1
     found = notes[first].reshape(-1, NOTED_NUMBERS)
