@@ -131,7 +131,7 @@ TREES = (
         "mapping/fused/laid.py",
         "whole = held >= held[-1]",
         "whole = held >= 0",
-        ("test_fused_windows::test_what_lies_outside_of_windows_is_bounded_by_what_it_costs_there",),
+        ("test_fused_windows::test_no_fused_mapping_costs_less_where_rows_are_kept",),
     ),
     Mutant(
         "operators in several memories are spread over them as they like",
