@@ -278,7 +278,6 @@ def test_random_mappings_may_be_ragged():
     [
         (("--extrapolate",), "leave out --extrapolate"),
         (("--trace", "trace.json"), "leave out --trace"),
-        (("--fuse", "2", "--html", "page.html"), "leave out --fuse, or draw map --fuse"),
     ],
 )
 def test_what_only_arrays_have_is_refused_on_a_tree(option, said):

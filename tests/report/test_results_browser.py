@@ -517,6 +517,28 @@ def test_the_page_of_a_validated_tree_says_what_the_report_says(browser, write):
     assert "<svg" in found.svg()
 
 
+def test_the_page_of_simulated_chains_says_what_the_report_says(browser, tmp_path):
+    """Fused beside unfused, what the ports do while operators run together, and the loops that they share."""
+    line = "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=32 n=32 d=16 e=16"
+    page, written = tmp_path / "page.html", tmp_path / "report.json"
+    options = ("--fuse", 2, "--objective", "energy", "--stats", "--html", page, "--json", written)
+    result = run("simulate", line, "--machine", "tpu-v4i", *options)
+    assert result.exit_code == 0, result.output
+    expect_drawn(browser, page, {"ports": 6})
+    report = json.loads(written.read_text())
+    [row], [chain] = browser.rows("layers"), report["chains"]
+    assert [number_in(row[2]), number_in(row[3])] == [chain["simulated"]["cycles"], chain["estimated"]["cycles"]]
+    assert row[8] == "2"
+    [group] = chain["groups"]
+    causes = {name.replace(" ", "_"): number_in(cycles) for name, cycles, *_ in browser.rows("causes")}
+    assert causes == group["simulated"]["cycles_by_cause"]
+    ports = {name: number_in(cycles) for name, cycles, *_ in browser.rows("busy")}
+    assert ports == {one["port"]: one["busy_cycles"] for one in group["statistics"]["ports"]}
+    assert "S of S stays in vmem" in text_of(browser, "groups")
+    assert "S.Q" in text_of(browser, "legend")
+    assert "between S and O" in text_of(browser, "legend")
+
+
 CLICK_ON_LANE = """
 const canvas = document.querySelector("#ports canvas");
 const box = canvas.getBoundingClientRect();

@@ -3,12 +3,17 @@
 import random
 
 import numpy as np
+import pytest
 
+import tilestitch
 from tests.helpers.tree_draws import drawn, every_kind
-from tilestitch.ir.choices import Values
+from tilestitch.base.progress import quiet
+from tilestitch.commands.simulate.fused_layers import simulate_fused
+from tilestitch.ir.choices import Objective, Values
 from tilestitch.sim.tree.clock import COMPUTE, FROM, PORT, STREAM, TILE, UNITS, UNTIL
-from tilestitch.sim.tree.recording import recorded
+from tilestitch.sim.tree.recording import recorded, recorded_chain
 from tilestitch.sim.tree.simulated import causes_of, simulate_on_tree
+from tilestitch.sim.tree.streams import streams_of
 
 PLENTY = 100_000  # notes
 
@@ -35,7 +40,7 @@ def test_a_recording_of_all_cycles_has_what_is_counted():
         for lane in np.unique(found.notes[:, PORT]):
             own = found.notes[found.notes[:, PORT] == lane]
             assert (own[1:, FROM] >= own[:-1, UNTIL]).all()
-        for number, stream in enumerate(found.streams.every):
+        for number, stream in enumerate(streams_of(run).every):
             tiles = set(served[served[:, STREAM] == number, TILE].tolist())
             assert tiles <= set(range(stream.count))
             if stream.uses and not stream.first_free and len(stream.crossed.kinds) == 1:
@@ -66,3 +71,31 @@ def test_a_recording_ends_where_its_notes_are_full():
     found = recorded(run, 0, 40)
     assert 0 < found.end < recorded(run, 0, PLENTY).end
     assert found.notes[:, UNTIL].max() == found.end
+
+
+CHAINS = (
+    "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=16 n=16 d=8 e=8",
+    "A[m,k] += X[m,c] * U[k,c]; B[m,e] += A[m,k] * V[e,k]; m=64 c=16 k=32 e=16",
+)
+
+
+@pytest.mark.parametrize("line", CHAINS)
+def test_a_recording_of_operators_together_has_what_is_counted(line):
+    """Of every port its busy cycles, of the units each cause, passes between operators included; or as many as fit."""
+    mapped = tilestitch.map_fused(line, "tpu-v4i", tilestitch.FuseOptions(2, objective=Objective.ENERGY))
+    [chain] = simulate_fused(mapped, Values.NONE, quiet)
+    [group] = chain.groups
+    whole = group.simulated
+    found = recorded_chain(whole.run, PLENTY)
+    assert (found.begin, found.end) == (0, whole.cycles)
+    causes = cycles_by(found.notes[found.notes[:, PORT] == UNITS], STREAM)
+    assert {name: causes.get(at, 0) for name, at in found.causes.items()} == whole.cycles_by_cause
+    busy = cycles_by(found.notes[found.notes[:, PORT] != UNITS], PORT)
+    assert {name: busy.get(at, 0) for at, name in enumerate(found.ports)} == {
+        port.port: port.cycles for port in whole.ports
+    }
+    assert len(found.ways) > found.notes[found.notes[:, PORT] != UNITS, STREAM].max()
+    assert len(found.operands) > max(way.operand for way in found.ways)
+    short = recorded_chain(whole.run, 60)
+    assert 0 < short.end < found.end
+    assert short.notes[:, UNTIL].max() == short.end

@@ -7,7 +7,7 @@ import { figure, made, verdictPane } from "./made";
 import type { ResultPage, ResultPane, ResultSummary } from "./results";
 import { energies, levelLine, machinePane, type TreeMapped, treeCode } from "./tree";
 
-interface Group {
+export interface Group {
   operators: string[];
   nests: string[];
   energy_pj: number;
@@ -18,7 +18,7 @@ interface Group {
   energy: TreeMapped["energy"]; // by operator
 }
 
-interface ChainRow {
+export interface ChainRow {
   operators: string[];
   times: number;
   energy_pj: number;
@@ -71,7 +71,7 @@ export async function chainPanes(page: ResultPage, summary: ChainsSummary): Prom
 }
 
 /** Chains by number, since two may have operators of the same names. */
-function namesOf(chains: readonly ChainRow[]): string[] {
+export function namesOf(chains: readonly { operators: string[] }[]): string[] {
   return chains.map(({ operators }, at) => {
     const ends = operators.length < 5 ? operators : [operators[0], "...", operators[operators.length - 1]];
     return `${at + 1} ${ends.join(" > ")}`;
@@ -114,15 +114,22 @@ function verdict(summary: ChainsSummary): ResultPane {
   );
 }
 
+/** What the pane of a chain asks of a page. */
+export interface DrawnChains {
+  units: number;
+  memories: string[]; // the outermost first
+  chains: { outside_pj: number; groups: Group[] }[];
+}
+
 /** The groups of the chain that is chosen: what stays where, the loops, and where the energy goes. */
-class ChainPane implements ResultPane {
+export class ChainPane implements ResultPane {
   readonly element = element("section", { id: "groups", "data-pane": "groups" });
   private readonly title = element("h2", {});
   private readonly body = element("div");
 
   constructor(
     private readonly page: ResultPage,
-    private readonly summary: ChainsSummary,
+    private readonly summary: DrawnChains,
     private readonly names: string[],
   ) {
     this.element.append(this.title, this.body);

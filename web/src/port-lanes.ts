@@ -20,6 +20,7 @@ interface Header {
   begin: number;
   end: number;
   ports: string[];
+  operands: string[];
   streams: { operand: number; way: string }[];
   causes: Record<string, number>;
 }
@@ -57,7 +58,6 @@ export class PortLanes {
   private readonly legend = element("p", { class: "note", id: "legend" });
   private readonly known = new Map<number, Promise<Lanes>>();
   private lanes: Lanes | null = null;
-  private operands: readonly string[] = [];
   private shown = -1;
   private from = 0;
   private to = 1;
@@ -84,7 +84,7 @@ export class PortLanes {
   }
 
   /** Show a recording; of another one than before the beginning. */
-  async load(run: number, operands: readonly string[]): Promise<void> {
+  async load(run: number): Promise<void> {
     if (this.shown === run) {
       this.draw();
       return;
@@ -98,9 +98,8 @@ export class PortLanes {
     const lanes = await found;
     if (this.shown !== run) return;
     this.lanes = lanes;
-    this.operands = operands;
     this.said.textContent = "";
-    this.explain();
+    this.explain(lanes.header.operands);
     this.show(0, Number.POSITIVE_INFINITY);
     document.documentElement.dataset.recording = `${run}`;
   }
@@ -214,7 +213,11 @@ export class PortLanes {
     const time = `${cycles(lanes.length[at])} from cycle ${count(begin)} on (simulated)`;
     if (lane === UNITS) return [`units: ${this.cause(lanes.what[at])}`, time];
     const stream = lanes.header.streams[lanes.what[at]];
-    return [`${name}: ${this.operands[stream.operand]}, ${stream.way}`, `tile ${count(lanes.number[at] + 1)}`, time];
+    return [
+      `${name}: ${lanes.header.operands[stream.operand]}, ${stream.way}`,
+      `tile ${count(lanes.number[at] + 1)}`,
+      time,
+    ];
   }
 
   private cause(number: number): string {
@@ -227,14 +230,14 @@ export class PortLanes {
     return operandColour(lanes.header.streams[lanes.what[at]].operand);
   }
 
-  private explain(): void {
+  private explain(operands: readonly string[]): void {
     const swatch = (rgb: Rgb, text: string) => {
       const box = element("span", { class: "swatch" });
       box.style.background = css(rgb);
       return element("span", {}, box, ` ${text}`);
     };
     this.legend.replaceChildren(
-      ...this.operands.map((name, at) => swatch(operandColour(at), name)),
+      ...operands.map((name, at) => swatch(operandColour(at), name)),
       swatch(WORK, "units compute"),
       swatch(IDLE, "units wait"),
     );

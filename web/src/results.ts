@@ -1,6 +1,7 @@
 // The page of a result of map, simulate, explore, validate, traffic or fuse: its panes, and the state that they share.
 
 import { onAppearance } from "./appearance";
+import { chainSimulationPanes } from "./chain-simulation";
 import { chainPanes } from "./chains";
 import { type Theme, theme } from "./colours";
 import { element, Tip } from "./dom";
@@ -49,6 +50,7 @@ const KINDS: Record<string, Panes> = {
   map: mapPanes,
   priced: pricedPanes,
   simulate: simulatePanes,
+  "simulate-chains": chainSimulationPanes,
   "simulate-tree": treeSimulationPanes,
   traffic: trafficPanes,
   tree: treePanes,

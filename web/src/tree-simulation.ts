@@ -161,7 +161,7 @@ class PortsPane implements ResultPane {
     if (changed !== null && !changed.has("layer") && !changed.has("window")) return;
     const number = layerAt(this.page, this.summary.report.layers);
     const row = this.summary.report.layers[number];
-    const { recordings, mapping } = this.summary.layers[number];
+    const { recordings } = this.summary.layers[number];
     const asked = this.page.chosen("window");
     const place = recordings.find((one) => one.name === asked) ?? recordings[0];
     this.title.textContent = `Ports and units, cycle by cycle: ${row.name}`;
@@ -175,14 +175,14 @@ class PortsPane implements ResultPane {
     this.held.textContent =
       `Simulated. This page holds ${count(many)} of the layer's ${cycles(row.simulated.cycles)}. A box is the time ` +
       "in which a port works for one tile of an operand; the number in it is the tile's.";
-    this.figures.replaceChildren(causes(row), busy(row));
-    void this.lanes.load(place.run, mapping.operands);
+    const { cycles: whole, cycles_by_cause: spent } = row.simulated;
+    this.figures.replaceChildren(causes(spent, whole), busy(row.statistics.ports, whole));
+    void this.lanes.load(place.run);
   }
 }
 
-function causes(row: SimulatedRow): HTMLElement {
-  const whole = row.simulated.cycles;
-  const rows = Object.entries(row.simulated.cycles_by_cause).map(([name, spent]) => [
+export function causes(spent_by: Record<string, number>, whole: number): HTMLElement {
+  const rows = Object.entries(spent_by).map(([name, spent]) => [
     name.replaceAll("_", " "),
     cycles(spent),
     percent(spent / whole),
@@ -196,9 +196,8 @@ function causes(row: SimulatedRow): HTMLElement {
   );
 }
 
-function busy(row: SimulatedRow): HTMLElement {
-  const whole = row.simulated.cycles;
-  const rows = row.statistics.ports.map((one) => [
+export function busy(ports: readonly { port: string; busy_cycles: number }[], whole: number): HTMLElement {
+  const rows = ports.map((one) => [
     one.port,
     cycles(one.busy_cycles),
     percent(one.busy_cycles / whole),

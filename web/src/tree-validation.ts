@@ -98,6 +98,6 @@ class TreeWorstPane implements ResultPane {
       element("h3", {}, "Where the cycles go (simulated)"),
       scrolled(table(["cause", "cycles", "share"], causes, "causes")),
     );
-    void this.lanes.load(place.run, mapping.operands);
+    void this.lanes.load(place.run);
   }
 }

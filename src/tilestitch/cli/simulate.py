@@ -162,8 +162,6 @@ def _simulate_on_tree(
     expect_none_given(_NOT_ON_TREES, "a tree is simulated in the best mapping that map finds")
     expect_json(json_path, model, machine)
     if html is not None:
-        if fuse is not None:
-            raise InputError("--html shows layers that run alone; leave out --fuse, or draw map --fuse")
         expect_beside("--html", html, json_path, (model, machine))
     with shown_progress(silent=quiet) as progress:
         with held_back():
@@ -188,7 +186,7 @@ def _simulate_on_tree(
         progress("write", 0, 1)
         json_text = done.to_json(stats=stats)
         files: Files = json_file(json_path, json_text)
-        if html is not None and isinstance(done, TreeSimulation):
+        if html is not None:
             files.append((html, encoded(done.to_html(given_command()))))
         write_files(files)
         text = done.text(stats=stats)

@@ -35,12 +35,13 @@ def fused_result(mapped: MappedChains) -> Result:
             "proof": proof_text(mapped),
             "unit": UNITS[mapped.task.objective],
             "memories": [memory.name for memory in reversed(tree.memories)],
-            "chains": [_chain(mapped, chain, found) for chain, found in mapped.chains],
+            "chains": [drawn_chain(mapped, chain, found) for chain, found in mapped.chains],
         },
     )
 
 
-def _chain(mapped: MappedChains, chain: NamedChain, found: FoundChain) -> dict[str, Json]:
+def drawn_chain(mapped: MappedChains, chain: NamedChain, found: FoundChain) -> dict[str, Json]:
+    """A chain in its mapping, group by group, with the loops as lines."""
     return {
         "verdict": verdict_text(found),
         "value": found.value,

@@ -11,8 +11,11 @@ from tilestitch.commands.map.fused_nest import nest_rows
 from tilestitch.commands.map.fused_text import NAMES, mapping_json, stays_text
 from tilestitch.commands.map.fused_value import MappedChains
 from tilestitch.commands.simulate.fused_layers import SimulatedFused, SimulatedGroup
+from tilestitch.commands.simulate.fused_page import fused_simulation_result
 from tilestitch.commands.simulate.simulate_text import VALUES
 from tilestitch.ir.choices import Values
+from tilestitch.pipeline.origin import made_by
+from tilestitch.report.html.page import result_page
 from tilestitch.report.table import table, title
 from tilestitch.sim.tree.chain_simulated import SimulatedChain
 
@@ -93,8 +96,12 @@ class FusedSimulation(Shown):
 
     def to_json(self, *, stats: bool = False) -> str:
         """What `tilestitch simulate --fuse --json` writes."""
+        return json.dumps(self.values_json(stats=stats), indent=1) + "\n"
+
+    def values_json(self, *, stats: bool) -> dict[str, Any]:
+        """The same as values."""
         task = self.mapped.task
-        found = {
+        return {
             "network": task.name,
             "machine": task.tree.name,
             "mappings": f"exact search, up to {task.most} operators together, least {task.objective}",
@@ -113,7 +120,16 @@ class FusedSimulation(Shown):
             "notes": list(self.notes),
             "chains": [_chain(one, stats=stats) for one in self.chains],
         }
-        return json.dumps(found, indent=1) + "\n"
+
+    def to_html(self, command: str) -> str:
+        """What `tilestitch simulate --fuse --html` writes: a page to look at; `command` is said to make it again.
+
+        Records some cycles of every chain, which simulates it again until there.
+        """
+        result = fused_simulation_result(self.mapped, self.chains, self.text(), self.values_json(stats=True))
+        task = self.mapped.task
+        said = (("mappings", f"least {NAMES[task.objective]}, of up to {task.most} operators together"),)
+        return result_page(result, made_by(command, said))
 
     def heading(self) -> str:
         """Network, machine, and the sums."""

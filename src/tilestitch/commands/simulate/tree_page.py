@@ -13,9 +13,7 @@ from tilestitch.report.html.packing import packed
 from tilestitch.report.html.page import Result
 from tilestitch.sim.tree.clock import FROM, PORT, STREAM, TILE, UNTIL
 from tilestitch.sim.tree.recording import Recording, recorded
-from tilestitch.sim.tree.run import TreeRun
-from tilestitch.sim.tree.simulated import SimulatedOnTree, causes_of
-from tilestitch.sim.tree.streams import Stream
+from tilestitch.sim.tree.simulated import SimulatedOnTree
 
 LEAST_NOTES = 200  # of a recording
 MOST_NOTES = 6000
@@ -78,35 +76,29 @@ def recordings_of(simulated: SimulatedOnTree, most: int) -> list[Recorded]:
     run = simulated.run
     first = recorded(run, 0, most)
     if first.end == simulated.cycles:
-        return [_named("all cycles", run, first)]
-    found = [_named("beginning", run, first)]
+        return [named("all cycles", first)]
+    found = [named("beginning", first)]
     middle = recorded(run, run.iterations // 2, most)
     if middle.begin >= first.end:
-        found.append(_named("middle", run, middle))
-    lanes = len(first.streams.ports) + 1
+        found.append(named("middle", middle))
+    lanes = len(first.ports) + 1
     last = recorded(run, max(0, run.iterations - most // (2 * lanes)), most)
     if last.begin >= found[-1].end:
-        found.append(_named("end", run, last))
+        found.append(named("end", last))
     return found
 
 
-def _named(name: str, run: TreeRun, found: Recording) -> Recorded:
-    """The notes in columns, with the names of what they are of."""
+def named(name: str, found: Recording) -> Recorded:
+    """A recording as a page takes it: notes in columns, with the names of what they are of."""
     header: dict[str, Json] = {
         "begin": found.begin,
         "end": found.end,
-        "ports": list(found.streams.ports),
-        "streams": [{"operand": one.operand, "way": _way(run, one)} for one in found.streams.every],
-        "causes": {name.replace("_", " "): number for name, number in causes_of(run).items()},
+        "ports": list(found.ports),
+        "operands": list(found.operands),
+        "streams": [{"operand": one.operand, "way": one.text} for one in found.ways],
+        "causes": {name.replace("_", " "): number for name, number in found.causes.items()},
     }
     notes = found.notes
     columns = {"begin": notes[:, FROM], "length": notes[:, UNTIL] - notes[:, FROM], "lane": notes[:, PORT] + 1}
     text = packed(header, {**columns, "what": notes[:, STREAM], "number": notes[:, TILE]})
     return Recorded(name, found.begin, found.end, text)
-
-
-def _way(run: TreeRun, stream: Stream) -> str:
-    """From which memory to which the tiles of a stream go."""
-    memories = [memory.name for memory in run.chains[stream.operand]]
-    inner, outer = memories[stream.crossing - 1] if stream.crossing else "units", memories[stream.crossing]
-    return f"{inner} to {outer}" if stream.is_up else f"{outer} to {inner}"

@@ -22,6 +22,7 @@ from tilestitch.sim.tree.clock import (
     FIRST_LOAD,
     LAST_STORE,
     NEST,
+    NOTED,
     NOW,
     PASSES,
     RUNNING,
@@ -90,6 +91,17 @@ class SimulatedChain(Brief):
         return self.macs / self.run.operators[0].tree.units / self.cycles
 
 
+@dataclass(frozen=True, eq=False)
+class ChainRecording:
+    """Cycles from the first on, as notes of the clock; streams are those of all operators, then those of passes."""
+
+    end: int
+    ports: tuple[str, ...]
+    streams: tuple[Streams, ...]
+    passes: tuple[Pass, ...]
+    notes: np.ndarray
+
+
 def simulate_chain(
     run: ChainRun, *, values: Values = Values.INTEGERS, progress: Callable[[int, int], None] | None = None
 ) -> SimulatedChain:
@@ -116,18 +128,15 @@ def run_chain(
     """
     expect_chain(run)
     every = [streams_of(one) for one in run.runs]
-    passes = [pass_of(run, link) for link, has in enumerate(run.links) if has.passes]
+    passes = _passes(run)
     plan, ports = joined(run, every, passes)
     memories = _nothing(every, len(passes)) if operands is None else _memories(run, every, operands, len(passes))
     state = np.zeros(STATE_NUMBERS, np.int64)
-    names = [f"{one.nest.name}.{array.name}" for one in run.runs for array in one.operands]
-    tally = tally_of(len(ports), len(names))
+    tally = tally_of(len(ports), len(operand_names(run)))
     clock = _Clock(run, plan, memories, state, beginning(plan, tally), tally, passes, progress)
     for moment, block in run.events():
         clock.go_on(moment, block)
-    causes = {"compute": COMPUTE, "first_load": FIRST_LOAD, "last_store": LAST_STORE, "between": BETWEEN}
-    causes |= {"passes": PASSES} if passes else {}
-    causes |= {f"waits_for_{name}": WAITS + at for at, name in enumerate(names)}
+    causes = causes_of_chain(run)
     kind = Values.NONE
     if operands is not None:
         kind = Values.INTEGERS if np.issubdtype(memories.memory.dtype, np.integer) else Values.FLOATS
@@ -144,6 +153,37 @@ def run_chain(
         rooms_of(run),
         None if operands is None else memories.result(),
     )
+
+
+def record_chain(run: ChainRun, most_notes: int) -> ChainRecording:
+    """What happens from the beginning on, until so many things have been noted or all is done; without values."""
+    every, passes = [streams_of(one) for one in run.runs], _passes(run)
+    plan, ports = joined(run, every, passes)
+    plan = plan._replace(periods=np.zeros_like(plan.periods))
+    memories, state = _nothing(every, len(passes)), np.zeros(STATE_NUMBERS, np.int64)
+    tally = tally_of(len(ports), len(operand_names(run)), most_notes)
+    clock = _Clock(run, plan, memories, state, beginning(plan, tally), tally, passes, None)
+    for moment, block in run.events():
+        clock.go_on(moment, block)
+        if clock.is_full:
+            break
+    return ChainRecording(int(state[NOW]), ports, tuple(every), tuple(passes), tally.notes[: state[NOTED]])
+
+
+def operand_names(run: ChainRun) -> list[str]:
+    """The operands of all operators, as causes name them."""
+    return [f"{one.nest.name}.{array.name}" for one in run.runs for array in one.operands]
+
+
+def causes_of_chain(run: ChainRun) -> dict[str, int]:
+    """What the units' cycles are spent on, with the numbers that the clock gives it."""
+    causes = {"compute": COMPUTE, "first_load": FIRST_LOAD, "last_store": LAST_STORE, "between": BETWEEN}
+    causes |= {"passes": PASSES} if any(has.passes for has in run.links) else {}
+    return causes | {f"waits_for_{name}": WAITS + at for at, name in enumerate(operand_names(run))}
+
+
+def _passes(run: ChainRun) -> list[Pass]:
+    return [pass_of(run, link) for link, has in enumerate(run.links) if has.passes]
 
 
 def _pass_flows(run: ChainRun, link: int, passes: Sequence[Pass]) -> tuple[FlowCount, ...]:
@@ -299,6 +339,12 @@ class _Clock:
             if not block.inside:
                 self._end(block.first)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are notes, and no room for more."""
+        notes = len(self.tally.notes)
+        return notes > 0 and int(self.state[NOTED]) + len(self.tally.busy) + 1 > notes
+
     def _begin(self, block: SharedLoops) -> None:
         """Open what is of this visit; where an intermediate begins, its home is empty."""
         if block in self.gated:
@@ -363,8 +409,12 @@ class _Clock:
         self.state[NEST] = nest
         self.now = self.now._replace(total=steps, ending=ending)
         moves, memory = self.memories.moves[nest], self.memories.memory
+        if self.is_full:
+            return
         while (ended := advance(self.plan, moves, memory, self.state, self.now, self.tally, EVENTS_AT_ONCE)) == RUNNING:
             self._tell()
+            if self.is_full:
+                return
         self._tell()
         if ended != ENDED:
             names = " > ".join(one.nest.name for one in self.run.operators)
