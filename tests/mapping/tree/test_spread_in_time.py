@@ -18,7 +18,7 @@ from tilestitch.mapping.tree.sliding import needs_tables
 from tilestitch.mapping.tree.spatial import best_spread, placement
 from tilestitch.mapping.tree.spread_task import bounds_fj, task_of, units_fj
 from tilestitch.mapping.tree.tables import FEMTO, Sums
-from tilestitch.mapping.tree.timed_opened import Aim
+from tilestitch.mapping.tree.timed_opened import NO_POINTS, Aim
 from tilestitch.mapping.tree.timed_quick import only_ports_take_time, timing_of
 from tilestitch.mapping.tree.timed_search import NUMBERS
 from tilestitch.mapping.tree.timed_spread import best_by_tables
@@ -47,7 +47,7 @@ def check_choices(name, count, networks):
         for number in seed.sample(range(len(choices)), min(3, len(choices))):
             placed, objective = placement(bare, choices, number), seed.choice(TIMED)
             opener.take(np.array([number]))
-            aim = Aim(NUMBERS[objective], float(fixed_fj), float("inf"), float("inf"), float("inf"), 0)
+            aim = Aim(NUMBERS[objective], float(fixed_fj), float("inf"), float("inf"), float("inf"), 0, NO_POINTS)
             ended, _, value, energy = opener.best(number, aim, 10**6)
             try:
                 right = best_mapping(placed, sums, objective=objective)

@@ -2,12 +2,14 @@
 
 Choices are opened in the order of their least energy times their least cycles, so that good points come early. A
 choice is left out if a point takes no more cycles than it does at least, and has no more energy than any of its
-mappings: than its bound, or than the search for energy alone finds.
+mappings: than its bound, or than the search for energy alone finds; or if the search in time finds none of its mappings
+that no point beats.
 """
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
@@ -23,6 +25,9 @@ from tilestitch.mapping.tree.sliding import needs_tables, with_slides
 from tilestitch.mapping.tree.spatial import Opener, placement
 from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, task_of, units_fj
 from tilestitch.mapping.tree.tables import FEMTO, Sums
+from tilestitch.mapping.tree.timed_labels import FRONT
+from tilestitch.mapping.tree.timed_opened import Aim
+from tilestitch.mapping.tree.timed_quick import only_ports_take_time, timing_of
 from tilestitch.mapping.tree.timed_search import FrontPoint, front_with
 from tilestitch.mapping.tree.timed_spread import FEW
 
@@ -71,12 +76,13 @@ def _front_of(task: SpreadTask, choices: Choices, most_labels: int) -> SpatialFr
     energies = np.minimum(units_fj(task, choices) + bounds_fj(task, choices, loose=not is_plain), NEVER)
     steps = choices.steps.prod(axis=1)
     cycles = np.ceil(least_cycles(task, choices, loose=len(choices) > FEW))
-    opener = Opener(task, choices) if is_plain else None
+    in_time = is_plain and only_ports_take_time(bare.tree)
+    opener = Opener(task, choices, timing_of(task.operands) if in_time else None) if is_plain else None
     points: list[FrontPoint] = []
     count, opened, is_proven = 0, 0, True
     fitting = np.flatnonzero(energies < NEVER)
     order = fitting[np.argsort((energies[fitting] + arithmetic).astype(np.float64) * cycles[fitting], kind="stable")]
-    for number in order.tolist():
+    for number in order.tolist() if opener is None else opener.each(order):
         below = _energy_below(points, int(cycles[number]), arithmetic)
         if energies[number] >= below:
             continue
@@ -88,6 +94,13 @@ def _front_of(task: SpreadTask, choices: Choices, most_labels: int) -> SpatialFr
             count += more
             if ended == NOTHING:
                 continue
+            if in_time and points:
+                known = np.array([[one.energy_fj - arithmetic, one.cycles] for one in points], np.int64)
+                aim = Aim(FRONT, float(arithmetic), inf, inf, inf, 0, known)
+                ended, more, *_ = opener.best(number, aim, most_labels)
+                count += more
+                if ended == NOTHING:
+                    continue
         opened += 1
         for placed in with_slides([placement(bare, choices, number)]):
             points, was_proven, more = front_with(points, placed, sums, most_labels)

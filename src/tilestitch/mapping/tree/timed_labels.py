@@ -176,7 +176,7 @@ def is_beaten_in_time(
 
 
 @lending
-def _is_known(known: np.ndarray, energy_fj: int, cycles: int) -> bool:
+def is_known(known: np.ndarray, energy_fj: int, cycles: int) -> bool:
     """Whether a front, in ascending order of energy, has a point that is at least as good in both."""
     low, high = 0, len(known)
     while low < high:
@@ -234,7 +234,7 @@ def least_chains(
             cycles = _least_cycles(timed, placed, partial, target, row, togo, weight)
             value = value_of(objective, timed.fixed_fj, energy, cycles)
             place = state * points + target
-            hopeless = value > cutoff or cycles >= fastest or (len(known) > 0 and _is_known(known, energy, cycles))
+            hopeless = value > cutoff or cycles >= fastest or (len(known) > 0 and is_known(known, energy, cycles))
             others = timed.left[target] - 1
             if not hopeless and not is_beaten_in_time(
                 labels, heads, place, spent, row, columns, taken, pending, others

@@ -30,6 +30,7 @@ from tilestitch.mapping.tree.timed_labels import (
     Pending,
     TimedLabels,
     is_beaten_in_time,
+    is_known,
     timed_empty,
     timed_grown,
     timed_order,
@@ -56,6 +57,10 @@ class Aim(NamedTuple):
     tie: float  # what is no better than this value
     tie_fj: float  # costs no more than this
     width: int  # labels that are opened of as many moves, 0 for all: with few some mapping is found, and nothing proven
+    known: np.ndarray  # [point, energy (fJ, as `tie_fj`) and cycles], by energy: nothing is looked for that one beats
+
+
+NO_POINTS = np.zeros((0, 2), np.int64)
 
 
 @lending
@@ -117,8 +122,10 @@ def _least_cycles(
 
 
 @lending
-def _is_hopeless(aim: Aim, value: float, energy_fj: int) -> bool:
-    return value > aim.cutoff or (value >= aim.tie and energy_fj > aim.tie_fj)
+def _is_hopeless(aim: Aim, value: float, energy_fj: int, cycles: int) -> bool:
+    if value > aim.cutoff or (value >= aim.tie and energy_fj > aim.tie_fj):
+        return True
+    return len(aim.known) > 0 and is_known(aim.known, energy_fj, cycles)
 
 
 @lending
@@ -211,7 +218,7 @@ def _go_on(
         energy = spent + rest
         # with the cycles that its label has at least a label may be left before its pace is known
         known = labels.least_cycles[label]
-        if _is_hopeless(aim, value_of(aim.objective, fixed_fj, energy, known), energy):
+        if _is_hopeless(aim, value_of(aim.objective, fixed_fj, energy, known), energy, known):
             continue
         for column in range(len(row)):
             row[column] = labels.pace[label, column]
@@ -232,7 +239,7 @@ def _go_on(
         cycles = max(cycles, known)  # what comes of a label is no faster than it is said to be at least
         value = value_of(aim.objective, fixed_fj, energy, cycles)
         place = to_state * ground.points + target
-        if _is_hopeless(aim, value, energy):
+        if _is_hopeless(aim, value, energy, cycles):
             continue
         if is_beaten_in_time(labels, heads, place, spent, row, timing.columns, desk.taken, pending, left - 1):
             continue
@@ -288,12 +295,14 @@ def best_of_choice(
     _forget(timing, desk, bench.row)
     follow(arrays, timing, placed, start, desk.tile, bench.served, bench.following)
     count, waiting = 0, 0
-    aim = Aim(aim.objective, fixed_fj, aim.cutoff, aim.tie, aim.tie_fj - units_fj, aim.width)
+    known = aim.known.copy()
+    known[:, 0] -= units_fj
+    aim = Aim(aim.objective, fixed_fj, aim.cutoff, aim.tie, aim.tie_fj - units_fj, aim.width, known)
     rest = rest_of(ground, desk, start, -1)
     if rest < NEVER:
         cycles = _least_cycles(timing, ground, clock, desk, bench, (start, -1, placed.total - 1))
         value = value_of(aim.objective, fixed_fj, rest, cycles)
-        if not _is_hopeless(aim, value, rest):
+        if not _is_hopeless(aim, value, rest, cycles):
             _note(labels, 0, (rest, cycles, value), 0, bench.row)
             enter(labels.trail, heads, 0, start * points, (0, start, 0, -1, -1), desk.taken)
             labels.heap[0] = 0

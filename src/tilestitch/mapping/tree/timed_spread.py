@@ -35,7 +35,7 @@ from tilestitch.mapping.tree.spread_task import (
     units_fj,
 )
 from tilestitch.mapping.tree.tables import FEMTO
-from tilestitch.mapping.tree.timed_opened import Aim
+from tilestitch.mapping.tree.timed_opened import NO_POINTS, Aim
 from tilestitch.mapping.tree.timed_quick import only_ports_take_time, timing_of
 from tilestitch.mapping.tree.timed_search import FEW_LABELS, NUMBERS, Bounded, best_in_order
 
@@ -252,7 +252,7 @@ class _InTime:
         tie, tie_fj = inf, inf
         if self._objective is Objective.LATENCY:
             tie, tie_fj = self._best, self._best_fj - self._fixed_fj + self._doubt_fj
-        return Aim(NUMBERS[self._objective], float(self._fixed_fj), self._cutoff, tie, tie_fj, width)
+        return Aim(NUMBERS[self._objective], float(self._fixed_fj), self._cutoff, tie, tie_fj, width, NO_POINTS)
 
     def _keep(self, number: int, value: float, energy: int) -> None:
         self._found[number] = (value, float(energy + self._fixed_fj))
