@@ -20,7 +20,7 @@ VALIDATION = (
     asked("a picture that is no SVG", "--plot", "errors.png"),
     asked("a picture in a place where nobody can write", "--plot", "/dev/null/errors.svg"),
     asked("a picture and the JSON in one file", "--plot", "errors.svg", "--json", "errors.svg"),
-    asked("a picture of a machine without an array", "--plot", "p.svg", "--machine", "stcp920"),
+    asked("a page of a tree in the place of the JSON", "--html", "p", "--json", "p", "--machine", "tpu-like"),
     Hostile("nothing to validate", ["validate"]),
     Hostile(
         "a picture in the place of the layers", ["validate", "net.svg", "--plot", "net.svg"], Path("net.svg").touch
