@@ -1,9 +1,10 @@
 """How a page was made: with which options and versions, and what makes it again."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 from tilestitch.pipeline.options import Options
 from tilestitch.report.html.page import Origin
@@ -54,6 +55,19 @@ def call_text(function: str, network: str, machine: str, strategies: Sequence[st
         others = ", ".join(f"{name}={_literal(value)}" for name, value in changed.items())
         given.append(f"options=tilestitch.Options({others})")
     return f"tilestitch.{function}({', '.join(given)}).to_html()"
+
+
+def named_again(given: object, own: str) -> str:
+    """What a call says of a network or a machine: the name or the path that was given, else what it calls itself."""
+    return str(given) if isinstance(given, str | Path) else own
+
+
+def of_network(
+    layers: Sequence[str], batch: int | None, dims: Mapping[str, int], *, fold_bn: bool
+) -> dict[str, object]:  # fmt: skip
+    """How a network was opened, as a call says it."""
+    found: dict[str, object] = {"layers": tuple(layers), "batch": batch, "dims": dict(dims)}
+    return found if fold_bn else {**found, "fold_bn": False}
 
 
 def python_call(function: str, *given: object, **options: object) -> str:

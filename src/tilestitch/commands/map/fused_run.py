@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from tilestitch.api import Model, choice_of, expect_count
 from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
@@ -21,7 +20,7 @@ from tilestitch.mapping.fused.search import MOST_LABELS, FoundChain, best_chain
 from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.tables import Sums
-from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.pipeline.origin import made_by, named_again, of_network, python_call
 from tilestitch.report.html.page import result_page
 
 NO_HOME = "nothing runs together: no memory but the outermost holds results as well as inputs"
@@ -126,13 +125,8 @@ def map_fused(
         raise DoesNotFit("\n".join(one.reason for one in unmapped))
     if links and not homes:
         task = replace(task, notes=(*task.notes, NO_HOME))
-    of_network: dict[str, object] = {"layers": tuple(layers), "batch": batch, "dims": dict(dims)}
-    if not fold_bn:
-        of_network["fold_bn"] = False
-    named = [
-        str(one) if isinstance(one, str | Path) else own for one, own in ((model, name), (machine, task.tree.name))
-    ]
-    call = python_call("map_fused", *named, options, **of_network)
+    named = named_again(model, name), named_again(machine, task.tree.name)
+    call = python_call("map_fused", *named, options, **of_network(layers, batch, dims, fold_bn=fold_bn))
     return FusedChains(task, sums, tuple(found), tuple(unmapped), call)
 
 

@@ -222,11 +222,13 @@ def _constrained(
     return fixed.bypassed(opened.tree), fixed
 
 
-def maps_on_tree(machine: str | Path) -> bool:
-    """Whether a name or a path is that of a machine whose layers are mapped on its tree: one without PE arrays.
+def maps_on_tree(machine: object) -> bool:
+    """Whether it is a tree, or the name or path of a machine whose layers are mapped on its tree: without PE arrays.
 
     So is every machine of AccelForge. Not where there is no such file, or it is no YAML of a machine of ours or theirs.
     """
+    if not isinstance(machine, str | Path):
+        return isinstance(machine, MachineTree)
     if isinstance(machine, str) and machine in preset_names():
         return not has_array(machine)
     if is_accelforge_file(str(machine)):

@@ -32,7 +32,7 @@ from tilestitch.mapping.network import MapOptions
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
 from tilestitch.mapping.tree.search import MOST_LABELS
 from tilestitch.mapping.tree.tables import Sums
-from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.pipeline.origin import made_by, named_again, of_network, python_call
 from tilestitch.report.html.page import result_page
 
 
@@ -188,12 +188,8 @@ def map_either(
     energies = None if asked.energies is None else Path(asked.energies)
 
     def called(task: TreeTask) -> str:
-        of_network: dict[str, object] = {"layers": tuple(layers), "batch": batch, "dims": dict(dims)}
-        if not fold_bn:
-            of_network["fold_bn"] = False
-        given = ((model, task.name), (machine, task.tree.name))
-        named = [str(one) if isinstance(one, str | Path) else own for one, own in given]
-        return python_call("map", *named, asked, **of_network)
+        named = named_again(model, task.name), named_again(machine, task.tree.name)
+        return python_call("map", *named, asked, **of_network(layers, batch, dims, fold_bn=fold_bn))
 
     if asked.mapping is not None:
         if asked != TreeOptions(energies=asked.energies, mapping=asked.mapping):

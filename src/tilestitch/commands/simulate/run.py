@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TypedDict
+from typing import cast
 
 from tilestitch.api import Model, choice_of, shown, values_of
 from tilestitch.base.errors import InputError
@@ -29,7 +28,7 @@ from tilestitch.commands.simulate.tree_layers import open_simulated, simulate_tr
 from tilestitch.commands.simulate.tree_simulation import TreeSimulation
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.ir.choices import Objective, Values
-from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.pipeline.origin import made_by, named_again, of_network, python_call
 from tilestitch.report.html.page import result_page
 
 
@@ -124,48 +123,18 @@ def simulate(
     A model may also be a line of einsum or a file of layers, as for `tilestitch simulate`. A machine that is a tree (a
     value, a name or a file) gives a `TreeSimulation`. Raises as `map` does.
     """
-    if isinstance(machine, MachineTree) or (isinstance(machine, str | Path) and maps_on_tree(machine)):
-        asked: _Asked = {"batch": batch, "dims": dict(dims), "fold_bn": fold_bn}
-        return _simulate_on_tree(model, machine, options, layers, asked, progress or quiet)
-    chosen, source = _checked(options), source_of(machine)
+    if maps_on_tree(machine):
+        objective, values = _checked_on_tree(options)
+        given = machine if isinstance(machine, MachineTree) else str(machine)
+        space = options.tree.space()
+        task = open_simulated(model, given, layers, space, batch=batch, dims=dict(dims), fold_bn=fold_bn)
+        found = simulate_tree_layers(task, objective, values, progress or quiet)
+        named = named_again(model, task.name), named_again(machine, task.tree.name)
+        call = python_call("simulate", *named, options, **of_network(layers, batch, dims, fold_bn=fold_bn))
+        return TreeSimulation(task, objective, values, found, call)
+    chosen, source = _checked(options), source_of(cast(GivenArray, machine))
     nests = nests_of(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
     return simulate_nests(nests, source, chosen, progress or quiet)
-
-
-class _Asked(TypedDict):
-    """What is asked of a network."""
-
-    batch: int | None
-    dims: dict[str, int]
-    fold_bn: bool
-
-
-def _simulate_on_tree(
-    model: Model,
-    machine: str | Path | MachineTree,
-    options: SimulateOptions,
-    layers: Sequence[str],
-    asked: _Asked,
-    progress: Progress,
-) -> TreeSimulation:
-    if not isinstance(options, SimulateOptions):
-        raise InputError(f"options: expected SimulateOptions, found {shown(options)}")
-    if replace(options, values=Values.INTEGERS, tree=TreeOptions()) != SimulateOptions():
-        raise InputError("options: of a tree say values, and tree=TreeOptions(...); the others are of PE arrays")
-    objective, ragged, use = options.tree.objective, options.tree.ragged, options.tree.utilization
-    if options.tree != TreeOptions(objective=objective, ragged=ragged, utilization=use):
-        raise InputError("options: of tree objective, ragged and utilization say which mappings are simulated")
-    chosen, values = choice_of("objective", objective, Objective), values_of(options.values, extrapolate=False)
-    if chosen is Objective.PARETO:
-        raise InputError("options: one mapping of each layer is simulated; leave out pareto")
-    given = machine if isinstance(machine, MachineTree) else str(machine)
-    task = open_simulated(model, given, layers, options.tree.space(), **asked)
-    found = simulate_tree_layers(task, chosen, values, progress)
-    own = ((model, task.name), (machine, task.tree.name))
-    named = [str(one) if isinstance(one, str | Path) else name for one, name in own]
-    of_network = {name: value for name, value in asked.items() if name != "fold_bn" or value is False}
-    call = python_call("simulate", *named, options, layers=tuple(layers), **of_network)
-    return TreeSimulation(task, chosen, values, found, call)
 
 
 def simulate_nests(nests: Nests, source: MachineSource, options: SimulateOptions, progress: Progress) -> Simulation:
@@ -182,4 +151,21 @@ def _checked(options: SimulateOptions) -> SimulateOptions:
     mapping = checked_map_options(options.mapping)
     if mapping.pruned or mapping.dataflow or mapping.objective is Objective.PARETO:
         raise InputError("options: the proven best mapping is simulated; leave out pruned, dataflow and pareto")
+    if options.tree != TreeOptions():
+        raise InputError("options: tree says which mappings are simulated on a tree; of an array mapping says it")
     return replace(options, values=values_of(options.values, extrapolate=options.extrapolate), mapping=mapping)
+
+
+def _checked_on_tree(options: SimulateOptions) -> tuple[Objective, Values]:
+    """What the mappings on a tree minimise, and which values move. Raises `InputError` for what only arrays have."""
+    if not isinstance(options, SimulateOptions):
+        raise InputError(f"options: expected SimulateOptions, found {shown(options)}")
+    if replace(options, values=Values.INTEGERS, tree=TreeOptions()) != SimulateOptions():
+        raise InputError("options: of a tree say values, and tree=TreeOptions(...); the others are of PE arrays")
+    asked = options.tree
+    if asked != TreeOptions(objective=asked.objective, ragged=asked.ragged, utilization=asked.utilization):
+        raise InputError("options: of tree objective, ragged and utilization say which mappings are simulated")
+    objective = choice_of("objective", asked.objective, Objective)
+    if objective is Objective.PARETO:
+        raise InputError("options: one mapping of each layer is simulated; leave out pareto")
+    return objective, values_of(options.values, extrapolate=False)

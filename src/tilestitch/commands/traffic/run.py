@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tilestitch.api import Model, shown
 from tilestitch.base.errors import InputError
@@ -19,7 +18,7 @@ from tilestitch.commands.traffic.value import LayerTraffic, TrafficOfLayers
 from tilestitch.mapping.fused.traffic import BufferedChain
 from tilestitch.mapping.network import RepeatedNest
 from tilestitch.mapping.tree.traffic import BufferedNest
-from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.pipeline.origin import made_by, named_again, of_network, python_call
 from tilestitch.report.html.page import result_page
 from tilestitch.report.svg import curve_svg
 
@@ -101,11 +100,9 @@ def traffic(
         return _of(nests, asked, call, told)
     expect_together(fuse)
     name, chains = open_chains(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
-    of_network: dict[str, object] = {"fuse": fuse, "layers": tuple(layers), "batch": batch, "dims": dict(dims)}
-    if not fold_bn:
-        of_network["fold_bn"] = False
-    named = str(model) if isinstance(model, str | Path) else name
-    call = python_call("traffic", named, *([list(asked)] if asked else []), **of_network)
+    opened = of_network(layers, batch, dims, fold_bn=fold_bn)
+    given = [named_again(model, name), *([list(asked)] if asked else [])]
+    call = python_call("traffic", *given, fuse=fuse, **opened)
     return _of_chains(name, chains, asked, fuse, call, told)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from typing import cast
 
 from tilestitch.api import Model, expect_count, shown
 from tilestitch.base.errors import InputError
@@ -22,7 +22,7 @@ from tilestitch.commands.validate.validate_json import validation_json
 from tilestitch.commands.validate.validate_page import validate_result
 from tilestitch.commands.validate.validate_text import validation_text
 from tilestitch.hardware.tree import MachineTree
-from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.pipeline.origin import made_by, named_again, of_network, python_call
 from tilestitch.report.html.page import result_page
 
 MOST_MAPPINGS = 1_000_000
@@ -103,18 +103,16 @@ def validate(
     if options.worst > MOST_WORST:
         raise InputError(f"worst: expected at most {MOST_WORST:,}, found {options.worst:,}")
     show = progress or quiet
-    if isinstance(machine, MachineTree) or (isinstance(machine, str | Path) and maps_on_tree(machine)):
+    if maps_on_tree(machine):
         given = machine if isinstance(machine, MachineTree) else str(machine)
         task = open_simulated(model, given, layers, batch=batch, dims=dict(dims), fold_bn=fold_bn)
-        named = [str(one) if isinstance(one, str | Path) else own
-                 for one, own in ((model, task.name), (machine, task.tree.name))]  # fmt: skip
-        of_network: dict[str, object] = {"batch": batch, "dims": dict(dims), **({} if fold_bn else {"fold_bn": False})}
-        call = python_call("validate", *named, options, layers=tuple(layers), **of_network)
+        named = named_again(model, task.name), named_again(machine, task.tree.name)
+        call = python_call("validate", *named, options, **of_network(layers, batch, dims, fold_bn=fold_bn))
         found = validate_tree(
             task, options.mappings, seed=options.seed, worst=options.worst, ragged=options.ragged, progress=show
         )
         return replace(found, call=call)
-    array = source_of(machine).machine
+    array = source_of(cast(GivenArray, machine)).machine
     nests = nests_of(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
     found = compare_layers(
         nests.layers, array, options.mappings, seed=options.seed, ragged=options.ragged, progress=show

@@ -124,16 +124,16 @@ class TreeValidation(Shown):
 
     def to_json(self) -> str:
         """What `tilestitch validate --json` writes."""
-        return json.dumps(self.values(), indent=1) + "\n"
+        return json.dumps(self.values_json(), indent=1) + "\n"
 
-    def values(self) -> dict[str, Any]:
+    def values_json(self) -> dict[str, Any]:
         """The same, before it is text."""
         return {**judged_values(self), "worst": [_case(one) for one in self.worst_found]}
 
     def to_html(self, command: str = "") -> str:
         """What `tilestitch validate --html` writes: a page to look at; `command` is said to make it again."""
         said = (("seed", self.seed), ("ragged factors", self.ragged))
-        result = validate_tree_result(self, self.task.tree, self.worst_found, str(self), self.values())
+        result = validate_tree_result(self, self.task.tree, self.worst_found, str(self), self.values_json())
         return result_page(result, made_by(command or self.call, said))
 
     def svg(self) -> str:
