@@ -172,15 +172,19 @@ def _energies(found: FoundMapping) -> list[Json]:
 def _ports(found: FoundMapping) -> list[Json]:
     """For how many cycles of the latency each port of one memory is occupied, of every port that moves something.
 
-    Then the same of networks with a bandwidth.
+    First comes the same of DMA engines, last of networks with a bandwidth.
     """
     busy = sorted(pace_of(found.placed, found.mapping).busy.items(), reverse=True)
     return [{**_port(found.placed.tree, port), "busy_cycles": cycles} for port, cycles in busy if cycles]
 
 
 def _port(tree: MachineTree, port: PortNumber) -> dict[str, Json]:
-    """A port of a memory, or a network along an axis, with its rate."""
+    """A port of a memory, a DMA engine, or a network along an axis, with its rate."""
     place, number = port
+    if place >= len(tree.memories):
+        engine = tree.engines[place - len(tree.memories)]
+        rate = float(engine.count * engine.bits_per_cycle)
+        return {"memory": f"{engine.outer} to {engine.inner}", "port": engine.name, "bits_per_cycle": rate}
     if place >= 0:
         memory = tree.memories[place]
         found = memory.ports[number]
