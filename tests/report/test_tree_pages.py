@@ -8,6 +8,7 @@ from math import ceil, prod
 
 import pytest
 
+import tilestitch
 from tests.helpers.pages import expect_alone, summary_of
 from tests.helpers.small_tree import small_tree
 from tilestitch.commands.map.sources import Nests
@@ -18,6 +19,7 @@ from tilestitch.commands.map.tree_run import map_on_tree, open_free_task
 from tilestitch.formats.einsum import einsum_nest
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.network import RepeatedNest
+from tilestitch.mapping.tree.chain import pace_of
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.report.html.page import Origin, result_page
@@ -157,3 +159,17 @@ def test_a_page_of_an_array_has_its_networks_and_boxes():
     assert rates["network along pes.elements", "I"] == 16.0
     outermost = drawn["blocks"][0]["holds"]
     assert [one["extents"] for one in outermost if one["operand"] == 0] == [[4, 35]]
+
+
+def test_engines_are_among_the_ports_of_a_page(tmp_path):
+    """Each tile occupies them for their set-up and for its bits; they are busy for as long as the model says."""
+    path = small_tree(tmp_path)
+    engine = "dma: [{name: mover, joins: [dram, buffer], count: 2, setup_cycles: 5, bandwidth: 2 B/cycle}]\n"
+    path.write_text(path.read_text() + engine)
+    found = tilestitch.map(WINDOW, path)
+    [drawn] = summary_of(found.to_html())["layers"][0]["mappings"]
+    [mover] = [port for port in drawn["ports"] if port["port"] == "mover"]
+    assert (mover["memory"], mover["bits_per_cycle"]) == ("dram to buffer", 32)
+    pace = pace_of(found[0].found.placed, found[0].found.mapping)
+    engines = len(found[0].found.placed.tree.memories)
+    assert mover["busy_cycles"] == pace.busy[engines, 0] > 0
