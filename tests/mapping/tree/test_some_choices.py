@@ -4,17 +4,20 @@ import random
 from dataclasses import replace
 from math import inf
 
+import numpy as np
 import pytest
 
 from tests.helpers.tree_brute_force import all_best, like_arrays, random_case, timed_case, unevenly, with_networks
 from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
 from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.ir.choices import Objective
-from tilestitch.mapping.tree import choice_subset, choices
+from tilestitch.mapping.tree import choice_subset, choices, floor
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
+from tilestitch.mapping.tree.crossings import operands_on_tree
 from tilestitch.mapping.tree.floor import least_of_all
 from tilestitch.mapping.tree.free_front import front_of_choices
-from tilestitch.mapping.tree.spatial import best_spread
+from tilestitch.mapping.tree.lattice import lattice_of
+from tilestitch.mapping.tree.spatial import best_spread, placement
 from tilestitch.mapping.tree.spread_task import task_of
 from tilestitch.mapping.tree.tables import Sums
 
@@ -49,16 +52,16 @@ def test_nothing_comes_below_the_floor(kind):
     while compared < 40:
         bare = random_nest(seed, kind)
         sums, space = seed.choice(list(Sums)), SpatialSpace(seed.choice(list(Ragged)))
-        floor = least_of_all(task_of(bare, sums), space)
+        least = least_of_all(task_of(bare, sums), space)
         try:
             energy = best_spread(bare, space, sums).found.price.energy_pj
             cycles = best_spread(bare, space, sums, objective=Objective.LATENCY).found.price.latency_cycles
         except DoesNotFit:
             continue
-        assert floor.energy_pj <= energy * (1 + 1e-12), (bare, sums, space)
-        assert floor.cycles <= cycles, (bare, sums, space)
+        assert least.energy_pj <= energy * (1 + 1e-12), (bare, sums, space)
+        assert least.cycles <= cycles, (bare, sums, space)
         compared += 1
-        shares.append(floor.energy_pj / energy)
+        shares.append(least.energy_pj / energy)
     assert sum(shares) / len(shares) > 0.3
 
 
@@ -68,7 +71,7 @@ def test_the_floor_is_below_every_mapping_that_brute_force_finds():
     while compared < 6:
         bare = with_axes(timed_case(seed, 3), seed)
         sums = seed.choice(list(Sums))
-        floor, least, fewest = least_of_all(task_of(bare, sums), SpatialSpace()), inf, inf
+        lowest, least, fewest = least_of_all(task_of(bare, sums), SpatialSpace()), inf, inf
         known = set()
         for placed in all_placements(bare, Ragged.FILLING):
             key = tuple(sorted((one.axis, one.loop, one.factor) for one in placed.unrolled))
@@ -78,8 +81,8 @@ def test_the_floor_is_below_every_mapping_that_brute_force_finds():
                     least, fewest = min(least, energy), min(fewest, cycles)
         if least == inf:
             continue
-        assert floor.energy_pj <= least * (1 + 1e-12)
-        assert floor.cycles <= fewest
+        assert lowest.energy_pj <= least * (1 + 1e-12)
+        assert lowest.cycles <= fewest
         compared += 1
 
 
@@ -178,3 +181,30 @@ def test_that_none_of_some_fits_is_not_said_of_all(monkeypatch):
     small = tuple(replace(one, size_bits=1) for one in bare.tree.memories)
     with pytest.raises(TooLarge, match="of more than 3, has a mapping that fits"):
         best_spread(replace(bare, tree=replace(bare.tree, memories=small)))
+
+
+def test_the_floor_knows_how_far_elements_are_rounded_down():
+    """Of every tile with every spread: what a whole number of elements may have been before it was rounded."""
+    seed, compared, broken = random.Random("rounded windows"), 0, 0
+    while compared < 20:
+        bare = replace(with_axes(random_case(seed, 4), seed), rounds_windows=False)
+        windows = [array for array in bare.operands if any(len(terms) == 2 for terms in array.axes)]
+        space = SpatialSpace(Ragged.ALL)
+        task, several = task_of(bare, Sums.FULL), choices_of(bare, space)
+        spreads = [floor._options(task, space, loop) for loop in range(len(bare.nest.loops))]
+        if not windows or any(one is None for one in spreads):
+            continue
+        for number, operand in enumerate(task.operands):
+            border = floor._Borders(task, space, number, spreads)
+            for choice in range(len(several)):
+                placed = placement(bare, several, choice)
+                operand = operands_on_tree(placed)[operand.number]
+                tiles = lattice_of(placed.steps).tiles()
+                for fan_outs in range(len(operand.memories) + 1):
+                    held = operand.elements(tiles, operand.inside(fan_outs))
+                    most = border._rounded_inside(fan_outs)
+                    for one in held[np.rint(held) <= len(most)].tolist():
+                        assert one <= most[max(1, round(one)) - 1] * (1 + 1e-9), (placed, fan_outs)
+                        broken += one % 1 > 0
+        compared += 1
+    assert broken > 100
