@@ -5,19 +5,10 @@ import { element } from "./dom";
 import { count, counted, cycles, energy, fixed, percent, seconds } from "./format";
 import { LayerTable, layerAt } from "./layers";
 import { figure, made, verdictPane } from "./made";
-import { PortLanes } from "./port-lanes";
+import { type Place, PortsPane, type Recorded } from "./ports-pane";
 import type { ResultPage, ResultPane, ResultSummary } from "./results";
 import { signed } from "./simulation";
 import { machinePane } from "./tree";
-import { busy, causes } from "./tree-simulation";
-
-interface Place {
-  group: number;
-  name: string;
-  begin: number;
-  end: number;
-  run: number;
-}
 
 interface SimulatedRow {
   operators: string[];
@@ -37,7 +28,7 @@ interface SimulatedRow {
 interface Summary extends ResultSummary, DrawnChains {
   clock_hz: number | null;
   picture: string; // SVG
-  chains: (DrawnChains["chains"][number] & { instead: string; recordings: Place[] })[];
+  chains: (DrawnChains["chains"][number] & { instead: string; recordings: (Place & { group: number })[] })[];
   report: {
     network: string;
     machine: string;
@@ -82,7 +73,7 @@ export async function chainSimulationPanes(page: ResultPage, summary: Summary): 
   return [
     verdict(summary),
     new LayerTable(page, names, heads, rows, "Chains"),
-    new PortsPane(page, summary, names),
+    new PortsPane(page, (run) => recorded(page, summary, names, run)),
     new ChainPane(page, summary, names),
     machinePane(machine, summary.picture),
   ];
@@ -131,56 +122,18 @@ function verdict(summary: Summary): ResultPane {
   );
 }
 
-/** What the ports do in the recorded cycles of a group of the chosen chain, and for how long in all of them. */
-class PortsPane implements ResultPane {
-  readonly element = element("section", { id: "simulation", "data-pane": "simulation" });
-  private readonly title = element("h2", {});
-  private readonly windows = element("select", { id: "window", "aria-label": "Recorded cycles" });
-  private readonly held = element("p", { class: "note", id: "held" });
-  private readonly lanes: PortLanes;
-  private readonly figures = element("div", { class: "columns" });
-
-  constructor(
-    private readonly page: ResultPage,
-    private readonly summary: Summary,
-    private readonly names: string[],
-  ) {
-    this.lanes = new PortLanes(page);
-    this.windows.addEventListener("change", () => page.choose({ window: this.windows.value }));
-    this.element.append(
-      this.title,
-      this.held,
-      element("div", { class: "tools" }, element("label", {}, "recorded ", this.windows)),
-      this.lanes.element,
-      this.figures,
-    );
-  }
-
-  draw(changed: ReadonlySet<string> | null): void {
-    if (changed !== null && !changed.has("layer") && !changed.has("window")) return;
-    const number = layerAt(
-      this.page,
-      this.names.map((name) => ({ name })),
-    );
-    const { groups } = this.summary.report.chains[number];
-    const { recordings, instead } = this.summary.chains[number];
-    const asked = Number(this.page.chosen("window"));
-    const place = recordings.find((one) => one.run === asked) ?? recordings[0];
-    const group = groups[place.group];
-    const name = ({ group: at }: Place) => groups[at].operators.join(" > ");
-    this.title.textContent = `Ports and units, cycle by cycle: ${name(place)}`;
-    this.windows.replaceChildren(
-      ...recordings.map((one) => {
-        const span = `cycles ${count(one.begin)} to ${count(one.end - 1)}`;
-        return element("option", { value: `${one.run}` }, `${name(one)}, ${one.name}: ${span}`);
-      }),
-    );
-    this.windows.value = `${place.run}`;
-    this.held.textContent =
-      `Simulated. These operators take ${cycles(group.simulated.cycles)}. A box is the time in which a port works for ` +
-      `one tile of an operand; the number in it is the tile's. ${instead}`;
-    const { cycles: whole, cycles_by_cause: spent } = group.simulated;
-    this.figures.replaceChildren(causes(spent, whole), busy(group.statistics.ports, whole));
-    void this.lanes.load(place.run);
-  }
+/** The recordings of the chosen chain, group by group, and all cycles of the group that is shown. */
+function recorded(page: ResultPage, summary: Summary, names: string[], run: number): Recorded {
+  const number = layerAt(
+    page,
+    names.map((name) => ({ name })),
+  );
+  const { groups } = summary.report.chains[number];
+  const { recordings, instead } = summary.chains[number];
+  const together = (group: number) => groups[group].operators.join(" > ");
+  const places = recordings.map((one) => ({ ...one, name: `${together(one.group)}, ${one.name}` }));
+  const chosen = places.find((one) => one.run === run) ?? places[0];
+  const { simulated, statistics } = groups[chosen.group];
+  const note = `These operators take ${cycles(simulated.cycles)}. ${instead}`;
+  return { places, chosen, title: together(chosen.group), note, ...simulated, ports: statistics.ports };
 }

@@ -19,6 +19,14 @@ export function button(text: string, title: string, onClick: () => void): HTMLBu
   return found;
 }
 
+/** Show which of some buttons is chosen; none of them below 0. */
+export function markCurrent(buttons: readonly HTMLButtonElement[], chosen: number): void {
+  for (const [at, one] of buttons.entries()) {
+    if (at === chosen) one.setAttribute("aria-current", "true");
+    else one.removeAttribute("aria-current");
+  }
+}
+
 /** A table whose first cell of each row is a heading. */
 export function table(heads: string[], rows: Child[][], name = ""): HTMLTableElement {
   const found = element("table", name ? { "data-table": name } : {});

@@ -1,6 +1,6 @@
 // The table of layers, of which one is chosen.
 
-import { button, element, scrolled, table } from "./dom";
+import { button, element, markCurrent, scrolled, table } from "./dom";
 import type { ResultPage, ResultPane } from "./results";
 
 /** The number of the layer that is chosen by its name, the first where none is. */
@@ -34,10 +34,7 @@ export class LayerTable implements ResultPane {
       this.page,
       this.names.map((name) => ({ name })),
     );
-    for (const [at, one] of this.buttons.entries()) {
-      if (at === chosen) one.setAttribute("aria-current", "true");
-      else one.removeAttribute("aria-current");
-    }
+    markCurrent(this.buttons, chosen);
   }
 
   private choose(name: string): void {

@@ -11,7 +11,8 @@ import { Playback } from "./playback";
 import { Player } from "./player";
 import type { ResultPage, ResultPane, ResultSummary } from "./results";
 
-interface SimulatedRow {
+/** What the report says of a layer, of an array and of a tree. */
+export interface SimulatedLayer {
   name: string;
   times: number;
   macs: number;
@@ -23,8 +24,12 @@ interface SimulatedRow {
     energy: Record<string, number>;
     utilization: number;
   };
-  estimated: { cycles: number; energy_pj: number; energy: Record<string, number> };
+  estimated: { cycles: number; energy_pj: number };
   cycle_error: number;
+}
+
+interface SimulatedRow extends SimulatedLayer {
+  estimated: SimulatedLayer["estimated"] & { energy: Record<string, number> };
 }
 
 export interface RecordingPlace {
@@ -57,8 +62,17 @@ interface SimulateSummary extends ResultSummary {
 }
 
 export async function simulatePanes(page: ResultPage, summary: SimulateSummary): Promise<ResultPane[]> {
-  const { report } = summary;
-  const rows = report.layers.map((layer) => [
+  return [
+    verdict(summary),
+    simulatedTable(page, summary.report.layers),
+    new LayerPane(page, summary),
+    new ArrayPane(page, summary),
+  ];
+}
+
+/** The layers, simulated beside estimated. */
+export function simulatedTable(page: ResultPage, layers: readonly SimulatedLayer[]): LayerTable {
+  const rows = layers.map((layer) => [
     count(layer.times),
     cycles(layer.simulated.cycles),
     cycles(layer.estimated.cycles),
@@ -79,13 +93,8 @@ export async function simulatePanes(page: ResultPage, summary: SimulateSummary):
     "utilization (simulated)",
     "values",
   ];
-  const names = report.layers.map((layer) => layer.name);
-  return [
-    verdict(summary),
-    new LayerTable(page, names, heads, rows),
-    new LayerPane(page, summary),
-    new ArrayPane(page, summary),
-  ];
+  const names = layers.map((layer) => layer.name);
+  return new LayerTable(page, names, heads, rows);
 }
 
 export function signed(share: number): string {

@@ -1,17 +1,17 @@
 // The panes of a validation on a tree: those of any, and of the worst mappings the nest and what its ports do.
 
-import { button, element, scrolled, table } from "./dom";
+import { button, element, markCurrent, scrolled, table } from "./dom";
 import { counted, cycles } from "./format";
 import { PortLanes } from "./port-lanes";
+import type { Place } from "./ports-pane";
 import type { ResultPage, ResultPane } from "./results";
-import type { RecordingPlace } from "./simulation";
 import { type TreeMapped, treeCode } from "./tree";
 import { type JudgedSummary, judgedPanes, share, signed } from "./validation";
 
 interface Summary extends JudgedSummary {
   units: number;
   memories: string[]; // the outermost first
-  worst: { point: number; nest: string; mapping: TreeMapped; recordings: Omit<RecordingPlace, "first_work">[] }[];
+  worst: { point: number; nest: string; mapping: TreeMapped; recordings: Place[] }[];
   report: JudgedSummary["report"] & {
     worst: {
       estimated_cycles: number;
@@ -70,10 +70,7 @@ class TreeWorstPane implements ResultPane {
   draw(changed: ReadonlySet<string> | null): void {
     if (changed !== null && !changed.has("point") && !changed.has("window")) return;
     const at = this.summary.worst.findIndex((one) => `${one.point}` === this.page.chosen("point"));
-    for (const [number, one] of this.buttons.entries()) {
-      if (number === at) one.setAttribute("aria-current", "true");
-      else one.removeAttribute("aria-current");
-    }
+    markCurrent(this.buttons, at);
     if (at < 0) {
       this.detail.replaceChildren();
       return;

@@ -5,7 +5,7 @@ import { Surface } from "./canvas";
 import { Chart, type ChartPoint, drawBars } from "./chart";
 import { colour, colourIndex } from "./colours";
 import { unpack } from "./decode";
-import { button, element, scrolled, table } from "./dom";
+import { button, element, markCurrent, scrolled, table } from "./dom";
 import { count, counted, cycles, fixed } from "./format";
 import { figure, made, verdictPane } from "./made";
 import { type MappedNest, nestCode } from "./nest";
@@ -308,10 +308,7 @@ class WorstPane implements ResultPane {
   draw(changed: ReadonlySet<string> | null): void {
     if (changed !== null && !changed.has("point")) return;
     const at = this.summary.worst.findIndex((one) => `${one.point}` === this.page.chosen("point"));
-    for (const [number, one] of this.buttons.entries()) {
-      if (number === at) one.setAttribute("aria-current", "true");
-      else one.removeAttribute("aria-current");
-    }
+    markCurrent(this.buttons, at);
     if (at < 0) {
       this.detail.replaceChildren();
       return;

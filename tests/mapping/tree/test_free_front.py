@@ -6,9 +6,10 @@ import pytest
 
 from tests.helpers.tree_brute_force import all_best, timed_case, with_networks
 from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
-from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
 from tilestitch.mapping.tree.free_front import front_of_choices
+from tilestitch.mapping.tree.opener import Opener
 from tilestitch.mapping.tree.tables import Sums
 
 
@@ -88,3 +89,28 @@ def test_a_search_that_stops_early_is_not_proven():
                 for other in whole.points
             )
     assert stopped > 3
+
+
+def test_tables_find_the_same_front_as_the_search_in_time(monkeypatch):
+    """Where that does not compare so much, and where it says of each choice whether it adds a point."""
+    seed, asked, compared = random.Random("two ways to a front"), [], 0
+    best = Opener.best
+    while compared < 25:
+        bare, space, sums = random_problem(seed)
+        with monkeypatch.context() as patched:
+            patched.setattr(Opener, "best", lambda *given: asked.append(given) or best(*given))
+            try:
+                found = front_of_choices(bare, space, sums)
+            except DoesNotFit:
+                continue
+        with monkeypatch.context() as patched:
+            patched.setattr(Opener, "best", refuse)
+            other = front_of_choices(bare, space, sums)
+        assert [one.mapping for one in found.points] == [one.mapping for one in other.points]
+        assert [one.price for one in found.points] == [one.price for one in other.points]
+        compared += 1
+    assert len(asked) > 20
+
+
+def refuse(*_):
+    raise TooLarge("latencies that are not compared")

@@ -13,9 +13,8 @@ from tilestitch.commands.map.fused_text import (
     verdict_text,
 )
 from tilestitch.commands.map.fused_value import MappedChains
-from tilestitch.commands.map.tree_page import drawn
+from tilestitch.commands.map.tree_page import drawn, drawn_machine
 from tilestitch.formats.einsum import nest_text
-from tilestitch.hardware.tree_svg import tree_svg
 from tilestitch.mapping.fused.search import FoundChain, FoundGroup
 from tilestitch.report.html.page import Result
 
@@ -29,12 +28,10 @@ def fused_result(mapped: MappedChains) -> Result:
         fused_text(mapped),
         fused_values(mapped),
         {
-            "units": tree.units,
-            "picture": tree_svg(tree),
+            **drawn_machine(tree),
             "most": mapped.task.most,
             "proof": proof_text(mapped),
             "unit": UNITS[mapped.task.objective],
-            "memories": [memory.name for memory in reversed(tree.memories)],
             "chains": [drawn_chain(mapped, chain, found) for chain, found in mapped.chains],
         },
     )

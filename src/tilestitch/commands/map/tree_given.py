@@ -21,7 +21,7 @@ from tilestitch.base.units import format_energy
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.commands.map.tree_json import UNITS, layer_values
 from tilestitch.commands.map.tree_machines import GivenTree, OpenedTree, open_tree
-from tilestitch.commands.map.tree_page import drawn
+from tilestitch.commands.map.tree_page import drawn, drawn_machine
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings, TreeTask, free_work, layers_named, layers_on
 from tilestitch.commands.map.tree_sources import TreeLayer, bound_nest
 from tilestitch.commands.map.tree_text import loop_lines
@@ -31,7 +31,6 @@ from tilestitch.formats.foreign_price import PROGRAMS, foreign_price
 from tilestitch.formats.timeloop.tree_machine import with_sliding_windows
 from tilestitch.formats.timeloop.tree_mapping import timeloop_row
 from tilestitch.formats.tree_row import mapping_of_row, room_faults
-from tilestitch.hardware.tree_svg import tree_svg
 from tilestitch.mapping.tree.chain import PricedFlow, TreePrice, price
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.tables import Sums
@@ -202,10 +201,7 @@ def given_page(given: GivenOnTree) -> Result:
         given_text(given),
         _values(given),
         {
-            "clock_hz": tree.clock_hz,
-            "units": tree.units,
-            "picture": tree_svg(tree),
-            "memories": [memory.name for memory in reversed(tree.memories)],
+            **drawn_machine(tree),
             "nest": nest_text(found.placed.nest),
             "program": given.program if given.theirs else "",
             "drawn": drawn(found),

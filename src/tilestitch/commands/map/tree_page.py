@@ -38,17 +38,24 @@ def tree_result(mapped: TreeMappings, proofs: Sequence[TreeProof] = ()) -> Resul
         tree_text(mapped),
         tree_values(mapped),
         {
-            "clock_hz": tree.clock_hz,
-            "units": tree.units,
-            "picture": tree_svg(tree),
+            **drawn_machine(tree),
             "sought": LEAST[mapped.objective],
             "proof": proof_text(mapped),
-            "memories": [memory.name for memory in reversed(tree.memories)],
             "layers": [
                 _layer(one, certificates.get(number), mapped.objective) for number, one in enumerate(mapped.layers)
             ],
         },
     )
+
+
+def drawn_machine(tree: MachineTree) -> dict[str, Json]:
+    """What every page says of a tree: memories from the outermost, and a picture."""
+    return {
+        "clock_hz": tree.clock_hz,
+        "units": tree.units,
+        "picture": tree_svg(tree),
+        "memories": [memory.name for memory in reversed(tree.memories)],
+    }
 
 
 def _layer(layer: MappedOnTree, proof: TreeProof | None, objective: Objective) -> dict[str, Json]:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from tilestitch.base.json_values import Json
 from tilestitch.commands.map.fused_page import drawn_chain
 from tilestitch.commands.map.fused_value import MappedChains
+from tilestitch.commands.map.tree_page import drawn_machine
 from tilestitch.commands.simulate.fused_layers import SimulatedFused, SimulatedGroup
 from tilestitch.commands.simulate.tree_page import ALL_NOTES, LEAST_NOTES, MOST_NOTES, Recorded, named, recordings_of
-from tilestitch.hardware.tree_svg import tree_svg
 from tilestitch.report.html.page import Result
 from tilestitch.sim.tree.chain_simulated import SimulatedChain
 from tilestitch.sim.tree.recording import recorded_chain
@@ -35,13 +35,7 @@ def fused_simulation_result(
         f"{mapped.task.name} on {tree.name}: fused mappings simulated cycle by cycle",
         text,
         report,
-        {
-            "clock_hz": tree.clock_hz,
-            "units": tree.units,
-            "picture": tree_svg(tree),
-            "memories": [memory.name for memory in reversed(tree.memories)],
-            "chains": chains,
-        },
+        {**drawn_machine(tree), "chains": chains},
         tuple(runs),
     )
 

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilestitch.base.json_values import Json
-from tilestitch.commands.map.tree_page import drawn
+from tilestitch.commands.map.tree_page import drawn, drawn_machine
 from tilestitch.commands.map.tree_run import TreeTask
 from tilestitch.commands.simulate.tree_layers import SimulatedTreeLayer
 from tilestitch.formats.einsum import nest_text
-from tilestitch.hardware.tree_svg import tree_svg
 from tilestitch.report.html.packing import packed
 from tilestitch.report.html.page import Result
 from tilestitch.sim.tree.clock import FROM, PORT, STREAM, TILE, UNTIL
@@ -52,13 +51,7 @@ def tree_simulation_result(task: TreeTask, simulated: Sequence[SimulatedTreeLaye
         f"{task.name} on {tree.name}: simulated cycle by cycle",
         text,
         report,
-        {
-            "clock_hz": tree.clock_hz,
-            "units": tree.units,
-            "picture": tree_svg(tree),
-            "memories": [memory.name for memory in reversed(tree.memories)],
-            "layers": layers,
-        },
+        {**drawn_machine(tree), "layers": layers},
         tuple(runs),
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tilestitch.base.json_values import Json
-from tilestitch.commands.map.tree_page import drawn
+from tilestitch.commands.map.tree_page import drawn, drawn_machine
 from tilestitch.commands.simulate.tree_page import places_of, recordings_of
 from tilestitch.commands.validate.summary import Judged, JudgedNetwork
 from tilestitch.commands.validate.validate_page import packed_points
@@ -56,7 +56,7 @@ def validate_tree_result(
         f"{done.name} on {tree.name}: the model against {len(done.found):,} simulated mappings",
         text,
         report,
-        {"units": tree.units, "memories": [memory.name for memory in reversed(tree.memories)], "worst": cases},
+        {**drawn_machine(tree), "worst": cases},
         tuple(runs),
     )
 

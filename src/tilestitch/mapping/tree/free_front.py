@@ -13,7 +13,7 @@ from math import inf
 
 import numpy as np
 
-from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.mapping.tree.choices import Choices, SpatialSpace, choices_of
 from tilestitch.mapping.tree.cycle_bounds import least_cycles
 from tilestitch.mapping.tree.floor import above_floor, least_of_all, of_some
@@ -60,15 +60,25 @@ def front_of_choices(
         )
     task = task_of(bare, sums)
     if not choices.more_than:
-        return _front_of(task, choices, most_labels)
+        return _front_in_time(task, choices, most_labels)
     with of_some(bare, choices):
-        front = _front_of(task, choices, most_labels)
+        front = _front_in_time(task, choices, most_labels)
     floor = least_of_all(task, space)
     points = (replace(above_floor(one, floor), is_proven=False, bound_value=None) for one in front.points)
     return replace(front, points=tuple(points), more_than=choices.more_than)
 
 
-def _front_of(task: SpreadTask, choices: Choices, most_labels: int) -> SpatialFront:
+def _front_in_time(task: SpreadTask, choices: Choices, most_labels: int) -> SpatialFront:
+    """The front over these choices; without the search in time where that does not compare so much."""
+    if not needs_tables(task.bare) and only_ports_take_time(task.bare.tree):
+        try:
+            return _front_of(task, choices, most_labels, in_time=True)
+        except TooLarge:
+            pass  # tables say what is, or compare it
+    return _front_of(task, choices, most_labels, in_time=False)
+
+
+def _front_of(task: SpreadTask, choices: Choices, most_labels: int, *, in_time: bool) -> SpatialFront:
     """The front over these choices."""
     bare, sums = task.bare, task.sums
     is_plain = not needs_tables(bare)
@@ -76,7 +86,6 @@ def _front_of(task: SpreadTask, choices: Choices, most_labels: int) -> SpatialFr
     energies = np.minimum(units_fj(task, choices) + bounds_fj(task, choices, loose=not is_plain), NEVER)
     steps = choices.steps.prod(axis=1)
     cycles = np.ceil(least_cycles(task, choices, loose=len(choices) > FEW))
-    in_time = is_plain and only_ports_take_time(bare.tree)
     opener = Opener(task, choices, timing_of(task.operands) if in_time else None) if is_plain else None
     points: list[FrontPoint] = []
     count, opened, is_proven = 0, 0, True
