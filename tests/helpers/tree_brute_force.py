@@ -12,7 +12,8 @@ from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 
-ALL = (0, 1, 2)  # operands: two inputs by their numbers, and all others
+RESULTS, OTHERS = 2, 3  # operands: two inputs by their numbers, the results, further inputs
+ALL = (0, 1, RESULTS, OTHERS)
 DIFFERENT = -1  # instead of a loop along which windows slide: values, even where tiles are boxes
 
 
@@ -129,6 +130,7 @@ def slow_latency(operands, tiles, order) -> int:
             behind = operand.behind(number) if part[0] != "first" else []
             crossings[tile].append((waits, operand.occupied(number, part, tile), behind, operand.followed))
     factors = [factor for _, factor in order]
+    queued = [its.followed for its in operands if not its.is_write and all(one.buffers == 2 for one in its.chain[:-1])]
 
     @cache
     def busiest(number):
@@ -142,7 +144,7 @@ def slow_latency(operands, tiles, order) -> int:
         return max(demand.values(), default=0)
 
     @cache
-    def stop(number, last=2):
+    def stop(number, last=OTHERS):
         """For how long the units stop when a tile ends with all those in it: the busiest port of what they stop for.
 
         Until the tiles of the `last` of the operands are there.
@@ -172,7 +174,7 @@ def slow_latency(operands, tiles, order) -> int:
             for port, cycles in brings(number - 1, one).items():
                 found[port] = cycles + (factors[number - 1] - 1) * turn(number - 1)
         for _, ways, _, operand in crossings[inside[number]]:
-            for way in ways if operand == one else ():
+            for way in ways if operand == one or (operand < one and one in queued) else ():
                 for port, cycles in way.items():
                     if cycles:
                         found[port] += cycles
@@ -196,15 +198,14 @@ def slow_latency(operands, tiles, order) -> int:
             for end, way in zip(ends, ways, strict=True):
                 end.update(way)
     last = max(ends[1].values(), default=0)
-    whole = [units(len(order), ()) + max(ends[0].values(), default=0) + last]
-    for one in (0, 1):
+    whole = []
+    for one in (0, 1, RESULTS):
         begun = Counter()
         for some in crossings.values():
             for _, ways, _, operand in some:
-                if operand <= one:
+                if operand <= one or one == RESULTS:
                     begun.update(ways[0])
-        if stops_for(len(order), one):
-            whole.append(units(len(order), (one,)) + max(begun.values(), default=0) + last)
+        whole.append(units(len(order), (one,)) + max(begun.values(), default=0) + last)
     return max(turn(len(order)), *whole)
 
 
@@ -237,7 +238,7 @@ class _Operand:
             left -= set(memory.serves)
         self.axes.append(left)
         self.known = {}
-        self.followed = 2 if self.is_write else min(self.number, 2)
+        self.followed = RESULTS if self.is_write else self.number if self.number < RESULTS else OTHERS
 
     def even_levels(self, operands):
         """The levels of memories that store evenly what this and other operands pass on."""

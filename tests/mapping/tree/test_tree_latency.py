@@ -15,7 +15,7 @@ from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import timed_pace
 from tilestitch.mapping.tree.chain import price
 from tilestitch.mapping.tree.loads import Loads
-from tilestitch.mapping.tree.pace import ELSE, RESULT, THROUGH, Pace
+from tilestitch.mapping.tree.pace import ELSE, RESULT, RESULTS, THROUGH, Crossed, Pace
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, pareto_front
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.mapping.tree.timed_pace import Tracked
@@ -97,9 +97,10 @@ def changes(seed, loops, crossings):
     for _ in range(crossings):
         ways = [{port: seed.randrange(12) for port in seed.sample(PORTS, seed.randrange(3))} for _ in range(2)]
         stops = {port: sum(way.get(port, 0) for way in ways) + seed.randrange(2) for port in PORTS}
-        operand = seed.randrange(3)
-        way = seed.choice((RESULT, THROUGH)) if operand == 2 else ELSE
-        found.append((seed.choice(("hides", "stops")), (*ways, stops, operand, way)))
+        operand = seed.randrange(4)
+        way = seed.choice((RESULT, THROUGH)) if operand == RESULTS else ELSE
+        owns = () if operand > RESULTS else (operand, 1) if operand == 0 and seed.random() < 0.5 else (operand,)
+        found.append((seed.choice(("hides", "stops")), Crossed(*ways, stops, operand, way, owns)))
     seed.shuffle(found)
     return found
 
@@ -109,8 +110,7 @@ def changed(pace, steps):
         if kind == "loop":
             pace = pace.repeated(what)
         else:
-            inwards, outwards, stops, operand, way = what
-            pace = pace.with_crossing(inwards, outwards, stops if kind == "stops" else {}, operand, way)
+            pace = pace.with_crossing(what if kind == "stops" else what._replace(stops={}))
     return pace
 
 
@@ -140,7 +140,7 @@ def test_a_pace_that_keeps_up_is_never_slower():
     assert kept > 1000
 
 
-TRACKED = Tracked((PORTS,) * 10, (True, True))
+TRACKED = Tracked((PORTS,) * 11, (True, True))
 COLUMNS = TRACKED.columns
 
 
@@ -164,9 +164,11 @@ def test_rows_are_paces():
             if kind == "loop":
                 repeat(row, COLUMNS, what)
             else:
-                inwards, outwards, stops, operand, way = what
+                inwards, outwards, stops, operand, way, owns = what
                 cycles = [{port: np.array([one]) for port, one in way.items()} for way in (inwards, outwards, stops)]
-                loads = Loads(cycles[0], cycles[1], cycles[2] if kind == "stops" else {}, operand, np.array([way]))
+                loads = Loads(
+                    cycles[0], cycles[1], cycles[2] if kind == "stops" else {}, operand, np.array([way]), owns
+                )
                 load = np.zeros(COLUMNS.end, np.int64)
                 for column, added in TRACKED.row(loads.kinds, operand, loads.ways).items():
                     load[column] = added[0]

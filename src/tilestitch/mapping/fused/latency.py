@@ -16,7 +16,7 @@ from tilestitch.mapping.fused.chain import Chain, original_memory
 from tilestitch.mapping.fused.mapping import FusedMapping, fused_crossings, placed_operator, steps_inside
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, Tiles, operands_on_tree
 from tilestitch.mapping.tree.loads import Loads, added, loads_of
-from tilestitch.mapping.tree.pace import ELSE, OTHER, Cycles, Pace, in_turn
+from tilestitch.mapping.tree.pace import Crossed, Cycles, Pace, in_turn
 from tilestitch.mapping.tree.placed import PlacedNest
 
 
@@ -48,7 +48,7 @@ def loads_on(
         return added(*({port_on(tree, operand.placed, port): one} for port, one in cycles.items()))
 
     ways = renamed(loads.inwards), renamed(loads.outwards), renamed(loads.stops)
-    return Loads(*ways, loads.operand, loads.ways)
+    return Loads(*ways, loads.operand, loads.ways, loads.owns)
 
 
 def pass_cycles(chain: Chain, link: int, memory: TreeMemory, elements: int) -> Cycles:
@@ -105,7 +105,7 @@ def _pace(fused: FusedMapping, first: int, last: int, outside: int) -> Pace:
         for count, own in zip(counts, crossings, strict=True):
             for at, loads in own:
                 if at == count - depth:
-                    pace = pace.with_crossing(*loads)
+                    pace = pace.with_crossing(loads)
     return pace
 
 
@@ -116,7 +116,7 @@ def _own_pace(fused: FusedMapping, number: int, until: int) -> Pace:
     for inside in range(until + 1):
         for at, loads in crossings:
             if at == inside:
-                pace = pace.with_crossing(*loads)
+                pace = pace.with_crossing(loads)
         if inside < until:
             pace = pace.repeated(loops[inside][1])
     return pace
@@ -133,10 +133,10 @@ def _between(fused: FusedMapping, link: int) -> Cycles:
     return pass_cycles(fused.chain, link, memories[fused.homes[link]], round(float(elements[0])))
 
 
-def _crossings(fused: FusedMapping, number: int) -> Sequence[tuple[int, tuple[Cycles, Cycles, Cycles, int, int]]]:
+def _crossings(fused: FusedMapping, number: int) -> Sequence[tuple[int, Crossed]]:
     """Everything that crosses in an operator: inside how many loops, and its cycles inwards, outwards, and of stops."""
     own = min(fused.own_loops(number), default=len(fused.mappings[number].loops))
-    found: list[tuple[int, tuple[Cycles, Cycles, Cycles, int, int]]] = []
+    found: list[tuple[int, Crossed]] = []
     for operand, crossing, at in fused_crossings(fused, number):
         extents, _ = fused.inside(number, max(at, own))
         placed = placed_operator(fused, number, extents)
@@ -155,6 +155,8 @@ def _crossings(fused: FusedMapping, number: int) -> Sequence[tuple[int, tuple[Cy
             {port: int(cycles[0]) for port, cycles in way.items()}
             for way in (loads.inwards, loads.outwards, loads.stops)
         )
-        followed, way = (OTHER, ELSE) if at > own else (loads.operand, loads.first_way)
-        found.append((at, (inwards, outwards, stops, followed, way)))
+        crossed = Crossed(inwards, outwards, stops)
+        if at <= own:
+            crossed = crossed._replace(operand=loads.operand, way=loads.first_way, owns=loads.owns)
+        found.append((at, crossed))
     return found

@@ -11,7 +11,7 @@ import numpy as np
 from tilestitch.base.jit import compiled, lending, tiered
 from tilestitch.mapping.fused.sweep import Field, place_next, placed_in
 from tilestitch.mapping.tree.labels import NEVER, Trail, copy_trail, empty_trail, enter, remaining
-from tilestitch.mapping.tree.pace import INPUTS
+from tilestitch.mapping.tree.pace import FOLLOWED, INPUTS
 from tilestitch.mapping.tree.timed_pace import (
     AHEAD,
     BEGUN,
@@ -22,7 +22,6 @@ from tilestitch.mapping.tree.timed_pace import (
     STOPS,
     SUMS,
     TURN,
-    WAITS,
     WORK,
     Columns,
     cross,
@@ -143,11 +142,10 @@ def _forget(field: Field, timing: Timing, placed: np.ndarray, row: np.ndarray) -
 @lending
 def _ends_no_later(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether a visit, of however many of these tiles, ends no later for what is not ahead when it begins."""
-    for number in range(INPUTS):
-        if one[WAITS + number] == 0:
-            continue
-        ends, than = one[BEGUN + number] + one[LAST], other[BEGUN + number] + other[LAST]
-        if other[WAITS + number] == 0 or one[LATE + number] + ends > other[LATE + number] + than:
+    for number in range(FOLLOWED):
+        begun = BEGUN + number if number < INPUTS else FIRST
+        ends, than = one[begun] + one[LAST], other[begun] + other[LAST]
+        if one[LATE + number] + ends > other[LATE + number] + than:
             return False
         if 2 * one[WORK] + one[STOPS] + ends > 2 * other[WORK] + other[STOPS] + than:
             return False
@@ -173,11 +171,6 @@ def _keeps_up(timing: Timing, one: np.ndarray, other: np.ndarray, left: int, is_
             if one[column] > other[column]:
                 return False
     else:
-        ends, than = one[FIRST] + one[LAST], other[FIRST] + other[LAST]
-        if one[AHEAD] + ends > other[AHEAD] + than:
-            return False
-        if 2 * one[WORK] + one[STOPS] + ends > 2 * other[WORK] + other[STOPS] + than:
-            return False
         if not _ends_no_later(one, other):
             return False
     for column in range(columns.busy, columns.end):  # noqa: SIM110 (compiled, where a generator costs more)

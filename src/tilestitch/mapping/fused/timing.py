@@ -16,7 +16,7 @@ from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.loads import Loads, added
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import Passing
-from tilestitch.mapping.tree.timed_pace import Crossed, Tracked, first_row, tracked
+from tilestitch.mapping.tree.timed_pace import Tracked, Using, first_row, tracked
 
 _Whole = NDArray[np.int64]
 
@@ -77,7 +77,7 @@ def timing_of(
     known for how long other operators keep them busy at least.
     """
     numbered = [one for own in cuts for one in own]
-    found = tracked([*(_crossed(one.loads) for one in numbered), _crossed(start)], ())
+    found = tracked([*(_using(one.loads) for one in numbered), _using(start)], ())
     stops, first, last, busy, *late = found.ports
     busy = (*kept, *(one for one in busy if one not in kept))
     ports: Tracked[PortNumber] = Tracked((stops, first, last, busy, *late), found.waits)
@@ -98,11 +98,11 @@ def timing_of(
     return timing, first_row(columns, load)
 
 
-def _crossed(loads: Loads) -> Crossed[PortNumber]:
+def _using(loads: Loads) -> Using[PortNumber]:
     inwards, outwards, stops = (
         frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops)
     )
-    return Crossed(inwards, outwards, stops, loads.operand, loads.may_go_through)
+    return Using(inwards, outwards, stops, loads.operand, loads.may_go_through, loads.owns)
 
 
 def _rows(ports: Tracked[PortNumber], cuts: Sequence[TimedCut], points: int) -> tuple[_Whole, _Whole]:

@@ -10,7 +10,7 @@ from tilestitch.base.shown import Brief
 from tilestitch.hardware.tree import Flow
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, operands_on_tree
 from tilestitch.mapping.tree.loads import loads_of
-from tilestitch.mapping.tree.pace import Cycles, Pace
+from tilestitch.mapping.tree.pace import Crossed, Pace
 from tilestitch.mapping.tree.placed import PlacedNest
 
 
@@ -168,18 +168,18 @@ def pace_of(placed: PlacedNest, mapping: TreeMapping) -> Pace:
     for inside in range(len(mapping.loops) + 1):
         for at, loads in crossings:
             if at == inside:
-                pace = pace.with_crossing(*loads)
+                pace = pace.with_crossing(loads)
         if inside < len(mapping.loops):
             pace = pace.repeated(mapping.loops[inside][1])
     return pace
 
 
-def _loads(one: PlacedCrossing) -> tuple[Cycles, Cycles, Cycles, int, int]:
+def _loads(one: PlacedCrossing) -> Crossed:
     loads = loads_of(one.operand, one.crossing, np.array([one.tile], np.int64), one.part)
     inwards, outwards, stops = (
         {port: int(cycles[0]) for port, cycles in way.items()} for way in (loads.inwards, loads.outwards, loads.stops)
     )
-    return inwards, outwards, stops, loads.operand, loads.first_way
+    return Crossed(inwards, outwards, stops, loads.operand, loads.first_way, loads.owns)
 
 
 def _priced(one: PlacedCrossing) -> list[PricedFlow]:

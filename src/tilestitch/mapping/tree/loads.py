@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, Tiles
-from tilestitch.mapping.tree.pace import ELSE, INPUTS, OTHER, RESULT, THROUGH
+from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, Tiles, operands_on_tree
+from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, OTHER, RESULT, RESULTS, THROUGH
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,9 @@ class Loads:
     inwards: PortCycles
     outwards: PortCycles
     stops: PortCycles  # while the units stop; none where they go on
-    operand: int = OTHER  # the number of an input that a pace follows by itself
+    operand: int = OTHER  # the number by which a pace follows it
     ways: NDArray[np.int64] | None = None  # by tile: RESULT or THROUGH, as a pace has it
+    owns: tuple[int, ...] = ()  # as a pace has it
 
     @property
     def both(self) -> PortCycles:
@@ -25,9 +26,11 @@ class Loads:
 
     @property
     def kinds(self) -> tuple[PortCycles, ...]:
-        """What is added to the sums of a pace: stops, first, last, busy; of every input until, then own, then begun."""
+        """What is added to the sums of a pace: stops, first, last, busy; of every input until, of
+        everything followed own, of every input begun.
+        """
         until = [self.stops if self.operand <= number else {} for number in range(INPUTS)]
-        own = [self.both if self.operand == number else {} for number in range(INPUTS)]
+        own = [self.both if number in self.owns else {} for number in range(FOLLOWED)]
         begun = [self.inwards if self.operand <= number else {} for number in range(INPUTS)]
         return self.stops, self.inwards, self.outwards, self.both, *until, *own, *begun
 
@@ -49,17 +52,35 @@ class Loads:
         return {port: np.where(self.ways == THROUGH, 0, cycles) for port, cycles in self.stops.items()}
 
 
+def followed_as(operand: OperandOnTree) -> int:
+    """The number by which a pace follows an operand."""
+    if operand.is_write:
+        return RESULTS
+    return operand.number if operand.number < INPUTS else OTHER
+
+
+def owned_by(operand: OperandOnTree) -> tuple[int, ...]:
+    """The numbers of operands for whose next tile an operand has to be moved: itself, and those in line behind it.
+
+    Ports take inputs in their order: one for which the units never stop waits until those before it are there.
+    """
+    number = followed_as(operand)
+    later = [one for one in operands_on_tree(operand.placed)[number + 1 : INPUTS] if not one.is_write]
+    behind = [one.number for one in later if all(map(one.is_hidden, range(len(one.memories))))]
+    return (*([number] if number < FOLLOWED else []), *behind)
+
+
 def loads_of(operand: OperandOnTree, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> Loads:
     """The loads of a crossing. What a row of windows begins with stops the units even where the rest hides."""
     inwards, outwards = operand.ways(crossing, tiles, part)
-    number = OTHER if operand.is_write else min(operand.number, OTHER)
+    number, owns = followed_as(operand), owned_by(operand)
     ways = _ways(operand, crossing, inwards, len(tiles)) if operand.is_write and crossing > 0 else None
     if part is Part.FIRST:
-        return Loads(inwards, outwards, added(inwards, outwards), number)
+        return Loads(inwards, outwards, added(inwards, outwards), number, owns=owns)
     if operand.is_hidden(crossing):
-        return Loads(inwards, outwards, {}, number, ways)
+        return Loads(inwards, outwards, {}, number, ways, owns)
     following = {port: np.repeat(cycles, len(tiles)) for port, cycles in behind(operand, crossing).items()}
-    return Loads(inwards, outwards, added(inwards, outwards, following), number, ways)
+    return Loads(inwards, outwards, added(inwards, outwards, following), number, ways, owns)
 
 
 def _ways(operand: OperandOnTree, crossing: int, inwards: PortCycles, tiles: int) -> NDArray[np.int64]:

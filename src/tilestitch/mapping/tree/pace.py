@@ -6,15 +6,28 @@ at which the units begin with it until they can begin with the next one, with al
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from tilestitch.mapping.tree.crossings import PortNumber
 
 Cycles: TypeAlias = Mapping[PortNumber, int]
 
 INPUTS = 2  # so many of a nest's inputs are followed by themselves, by number: all that most nests have
-OTHER = INPUTS  # stands for every other operand
+RESULTS = INPUTS  # stands for the results, which are followed as well
+FOLLOWED = INPUTS + 1
+OTHER = FOLLOWED  # stands for every other operand
 ELSE, RESULT, THROUGH = range(3)  # what crosses: THROUGH are results that arrive and leave while the units go on
+
+
+class Crossed(NamedTuple):
+    """What crosses with a tile, in cycles of ports."""
+
+    inwards: Cycles
+    outwards: Cycles
+    stops: Cycles  # none where the units go on meanwhile
+    operand: int = OTHER
+    way: int = ELSE
+    owns: tuple[int, ...] = ()  # the numbers of operands for whose next tile it has to be moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +41,8 @@ class Pace:
     first: Cycles = field(default_factory=dict)  # of each port, before the first iteration of all
     last: Cycles = field(default_factory=dict)  # after the last one
     busy: Cycles = field(default_factory=dict)  # of a turn, that each port is occupied
-    late: tuple[int, ...] = (1,) * INPUTS  # as `ahead`, if all second tiles are there but those of this input
-    own: tuple[Cycles, ...] = ({},) * INPUTS  # until each port has what this input brings for the next tile
+    late: tuple[int, ...] = (1,) * FOLLOWED  # as `ahead`, but not for the second tile of this operand
+    own: tuple[Cycles, ...] = ({},) * FOLLOWED  # until each port has moved what this operand needs for the next tile
     until: tuple[Cycles, ...] = ({},) * INPUTS  # as `stops`, of this input and those before it
     waits: tuple[bool, ...] = (False,) * INPUTS  # whether the units stop for this input
     begun: tuple[Cycles, ...] = ({},) * INPUTS  # as `first`, of this input and those before it
@@ -39,15 +52,10 @@ class Pace:
     def latency(self) -> int:
         """From empty memories until the results have left, with nothing before and after; no less than a turn.
 
-        What comes first comes as after a stop: of an input for which the units stop nothing is ahead.
+        What comes first comes as after a stop: of no input anything is ahead, and the last results leave behind all.
         """
-        end = _most(self.last)
-        late = [
-            late + _most(begun) + end
-            for late, begun, waits in zip(self.late, self.begun, self.waits, strict=True)
-            if waits
-        ]
-        return max(self.turn, self.ahead + _most(self.first) + end, *late)
+        begun = map(_most, (*self.begun, self.first))
+        return max(self.turn, *(late + each + _most(self.last) for late, each in zip(self.late, begun, strict=True)))
 
     def repeated(self, times: int) -> "Pace":
         """So many of these tiles, one after another, as one tile."""
@@ -74,23 +82,22 @@ class Pace:
             apart=True,
         )
 
-    def with_crossing(
-        self, inwards: Cycles, outwards: Cycles, stops: Cycles, operand: int = OTHER, way: int = ELSE
-    ) -> "Pace":
-        """This tile where an operand crosses with it; `stops` is empty where the units go on meanwhile.
+    def with_crossing(self, crossed: Crossed) -> "Pace":
+        """This tile where an operand crosses with it.
 
         Results go THROUGH a memory if they arrive there with the same tile: then the units need not wait for them.
         """
+        inwards, outwards, stops, operand, way, owns = crossed
         if way == THROUGH and not self.apart:
             stops = {}
         busy = _added(self.busy, _added(inwards, outwards))
         stopped = _added(self.stops, stops)
         first, last = _added(self.first, inwards), _added(self.last, outwards)
-        own = tuple(_added(one, inwards, outwards) if number == operand else one for number, one in enumerate(self.own))
+        own = tuple(_added(one, inwards, outwards) if number in owns else one for number, one in enumerate(self.own))
         until = tuple(_added(one, stops) if operand <= number else one for number, one in enumerate(self.until))
         waits = tuple(one or (number == operand and bool(stops)) for number, one in enumerate(self.waits))
         begun = tuple(_added(one, inwards) if operand <= number else one for number, one in enumerate(self.begun))
-        ends = [late + _most(its) for late, its, one in zip(self.late, until, waits, strict=True) if one]
+        ends = [late + _most(its) for late, its, one in zip(self.late, until, waits, strict=False) if one]
         turn = max(self.turn, self.ahead + _most(stopped), *ends, _most(busy))
         apart = self.apart and way == ELSE
         return Pace(turn, self.work, self.ahead, stopped, first, last, busy, self.late, own, until, waits, begun, apart)
@@ -101,7 +108,7 @@ def in_turn(paces: Iterable[Pace], between: Iterable[Cycles]) -> Pace:
     ended = list(paces)
     others = list(between)
     turn = sum(one.latency for one in ended) + sum(_most(one) for one in others)
-    return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others), late=(turn,) * INPUTS)
+    return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others), late=(turn,) * FOLLOWED)
 
 
 def _most(cycles: Cycles) -> int:

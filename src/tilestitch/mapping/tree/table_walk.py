@@ -11,11 +11,17 @@ import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
 from tilestitch.mapping.tree.outside_in import NEVER, SETTLED, SURVIVED, TOO_MANY
-from tilestitch.mapping.tree.pace import INPUTS, THROUGH
+from tilestitch.mapping.tree.pace import FOLLOWED, INPUTS, THROUGH
 from tilestitch.mapping.tree.walk_tables import AFTER, BEFORE, BRINGS, OCCUPIED, STOPPED, STOPPING, WalkCuts
 
-# of a pace; between them the most that units stop, before and after, and of inputs what `walk_tables` has as kinds
-_TURN, _WORK, _AHEAD, _LATE, _STOPPED, _BRINGS, _BEGINS, _WAITS, _APART, _SUMS = 0, 1, 2, 6, 8, 10, 12, 14, 16, 17
+# of a pace; between them the most that units stop, before and after, and of operands what `walk_tables` has as kinds
+_TURN, _WORK, _AHEAD, _LATE = 0, 1, 2, 6
+_STOPPED = _LATE + FOLLOWED
+_BRINGS = _STOPPED + INPUTS
+_BEGINS = _BRINGS + FOLLOWED
+_WAITS = _BEGINS + INPUTS
+_APART = _WAITS + INPUTS
+_SUMS = _APART + 1
 ENERGY, LATENCY, PRODUCT, SQUARE, FRONT = 0, 1, 2, 3, 4  # what is least; of a front nothing else may be on it
 _ROUNDING = 1e-12  # of products of whole numbers below 2^60; what is that close is compared exactly
 _MOST_CLOSE = 4096
@@ -232,7 +238,7 @@ def _multiply(cuts: WalkCuts, times: int, pace: np.ndarray) -> None:
     turn, work = pace[_TURN], pace[_WORK]
     more, second = (times - 1) * turn, work + pace[_AHEAD + 1]
     pace[_AHEAD] = min(pace[_AHEAD] + more, second + work + more - turn)
-    for number in range(INPUTS):
+    for number in range(FOLLOWED):
         begins = max(second, pace[_BRINGS + number])
         pace[_LATE + number] = min(pace[_LATE + number] + more, begins + work + more - turn)
         if pace[_BRINGS + number] > 0:
@@ -243,7 +249,7 @@ def _multiply(cuts: WalkCuts, times: int, pace: np.ndarray) -> None:
     for number in range(len(cuts.kind)):
         if cuts.kind[number] == OCCUPIED:
             pace[_SUMS + number] *= times
-        elif BRINGS <= cuts.kind[number] < BRINGS + INPUTS and pace[_SUMS + number] > 0:
+        elif BRINGS <= cuts.kind[number] < BRINGS + FOLLOWED and pace[_SUMS + number] > 0:
             pace[_SUMS + number] += more
 
 
@@ -304,17 +310,12 @@ def _least_after(
             after = max(after, here + more)
         else:
             cycles = max(cycles, tiles * (here + (pace[_AHEAD] if kind == STOPPING else 0)) + more)
-    until = pace[_AHEAD] + (tiles - 1) * turn
-    if tiles > 1:
-        until = min(until, 2 * pace[_WORK] + pace[_AHEAD + 1] + (tiles - 2) * turn)
-    cycles = max(cycles, until + before + after)
-    for number in range(INPUTS):
-        if pace[_WAITS + number] > 0:
-            late = pace[_LATE + number] + (tiles - 1) * turn
-            if tiles > 1:
-                begins = max(pace[_WORK] + pace[_AHEAD + 1], pace[_BRINGS + number])
-                late = min(late, begins + pace[_WORK] + (tiles - 2) * turn)
-            cycles = max(cycles, late + pace[_BEGINS + number] + after)
+    for number in range(FOLLOWED):
+        late = pace[_LATE + number] + (tiles - 1) * turn
+        if tiles > 1:
+            begins = max(pace[_WORK] + pace[_AHEAD + 1], pace[_BRINGS + number])
+            late = min(late, begins + pace[_WORK] + (tiles - 2) * turn)
+        cycles = max(cycles, late + (pace[_BEGINS + number] if number < INPUTS else before) + after)
     return spent, cycles
 
 

@@ -1,8 +1,9 @@
 """The pace of a label, compiled: that of `pace`, as a row of whole numbers.
 
 A row begins with turn, work, ahead, and the largest of three kinds of sums: for how long the units stop, and what moves
-before the first iteration and after the last. Then come, each of one input and then of the other, late, the largest of
-until, own and begun, and whether the units stop for it; and whether results that left a memory last did so further in.
+before the first iteration and after the last. Then come late of two inputs and of the results, the largest of until of
+the inputs, of own of all three, of begun of the inputs, and whether the units stop for each; and whether results that
+left a memory last did so further in.
 Behind them are the sums of those ports for which they matter to what comes: `Columns` has where each kind begins. What
 a crossing adds is a row of the same form, in which ports without a column have their largest load, and the last of the
 others is RESULT or THROUGH.
@@ -16,10 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.jit import lending, tiered
-from tilestitch.mapping.tree.pace import INPUTS, OTHER, THROUGH
+from tilestitch.mapping.tree.pace import FOLLOWED, INPUTS, OTHER, THROUGH
 
 TURN, WORK, AHEAD, STOPS, FIRST, LAST, LATE = range(7)
-UNTIL, OWN, BEGUN, WAITS, APART = range(LATE + INPUTS, LATE + 6 * INPUTS, INPUTS)
+UNTIL = LATE + FOLLOWED
+OWN = UNTIL + INPUTS
+BEGUN = OWN + FOLLOWED
+WAITS = BEGUN + INPUTS
+APART = WAITS + INPUTS
 SUMS = APART + 1  # where single ports begin
 
 _Port = TypeVar("_Port", bound=tuple[int, int])
@@ -36,13 +41,14 @@ class Columns(NamedTuple):
     until_second: int
     own: int
     own_second: int
+    own_results: int
     begun: int
     begun_second: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
-class Crossed(Generic[_Port]):
+class Using(Generic[_Port]):
     """The ports that some crossing uses, by kinds; `stops` has none where it hides."""
 
     inwards: frozenset[_Port]
@@ -50,6 +56,7 @@ class Crossed(Generic[_Port]):
     stops: frozenset[_Port]
     operand: int = OTHER  # as in `Loads`
     may_hide: bool = False  # whether the units need not stop at some tile
+    owns: tuple[int, ...] = ()  # as in `Loads`
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +83,20 @@ class Tracked(Generic[_Port]):
         """What a crossing of an operand adds by column, where it is not nothing; `loads` by kind, `ways` by tile."""
         found = {column: loads[kind][port] for column, kind, port in self.each if port in loads[kind]}
         largest = [STOPS, FIRST, LAST, TURN]
-        for head in (UNTIL, OWN, BEGUN):
-            largest += [head + number if waits else -1 for number, waits in enumerate(self.waits)]
+        largest += [UNTIL + number if waits else -1 for number, waits in enumerate(self.waits)]
+        largest += [*range(OWN, BEGUN), *range(BEGUN, WAITS)]
         for kind, column in enumerate(largest):
             others = [cycles for port, cycles in loads[kind].items() if port not in self.ports[kind]]
             if others and column >= 0:
                 found[column] = others[0] if len(others) == 1 else np.max(np.stack(others), axis=0)
-        if operand != OTHER and loads[0]:
+        if operand < INPUTS and loads[0]:
             found[WAITS + operand] = np.ones_like(next(iter(loads[0].values())))
         if ways is not None:
             found[APART] = ways
         return found
 
 
-def tracked(crossings: Sequence[Crossed[_Port]], outermost: Iterable[_Port]) -> Tracked[_Port]:
+def tracked(crossings: Sequence[Using[_Port]], outermost: Iterable[_Port]) -> Tracked[_Port]:
     """Which sums matter: of ports that several crossings use, of stops and the `outermost` ports all, for bounds.
 
     A port that has all crossings for which the units stop and no other needs no column for how busy it is: its cycles
@@ -101,13 +108,15 @@ def tracked(crossings: Sequence[Crossed[_Port]], outermost: Iterable[_Port]) -> 
     hidden = {port for one in crossings if one.may_hide or not one.stops for port in one.inwards | one.outwards}
     busy = _several(one.inwards | one.outwards for one in crossings) & hidden
     waits = tuple(any(one.stops for one in crossings if one.operand == number) for number in range(INPUTS))
-    until = [_several(one.stops for one in crossings if one.operand <= number) for number in range(INPUTS)]
+    until = [
+        _several(one.stops for one in crossings if one.operand <= number) if waits[number] else set[_Port]()
+        for number in range(INPUTS)
+    ]
     own = [
-        _several(one.inwards | one.outwards for one in crossings if one.operand == number) for number in range(INPUTS)
+        _several(one.inwards | one.outwards for one in crossings if number in one.owns) for number in range(FOLLOWED)
     ]
     begun = [_several(one.inwards for one in crossings if one.operand <= number) for number in range(INPUTS)]
-    late = [ports if waits[at % INPUTS] else set[_Port]() for at, ports in enumerate((*until, *own, *begun))]
-    return Tracked(tuple(tuple(sorted(ports)) for ports in (stops, first, last, busy, *late)), waits)
+    return Tracked(tuple(tuple(sorted(each)) for each in (stops, first, last, busy, *until, *own, *begun)), waits)
 
 
 def _several(users: Iterable[frozenset[_Port]]) -> set[_Port]:
@@ -126,7 +135,7 @@ def repeat(row: np.ndarray, columns: Columns, times: int) -> None:
     turn, work = row[TURN], row[WORK]
     second, rest = work + row[STOPS], (times - 2) * turn
     row[AHEAD] = min(row[AHEAD] + rest + turn, second + work + rest)
-    for number in range(INPUTS):
+    for number in range(FOLLOWED):
         own = row[OWN + number]
         row[LATE + number] = min(row[LATE + number] + rest + turn, max(second, own) + work + rest)
         row[OWN + number] = own + rest + turn if own > 0 else 0
@@ -164,7 +173,8 @@ def cross(row: np.ndarray, columns: Columns, load: np.ndarray) -> None:
     _largest(row, UNTIL, load, columns.until, columns.until_second)
     _largest(row, UNTIL + 1, load, columns.until_second, columns.own)
     _largest(row, OWN, load, columns.own, columns.own_second)
-    _largest(row, OWN + 1, load, columns.own_second, columns.begun)
+    _largest(row, OWN + 1, load, columns.own_second, columns.own_results)
+    _largest(row, OWN + 2, load, columns.own_results, columns.begun)
     _largest(row, BEGUN, load, columns.begun, columns.begun_second)
     _largest(row, BEGUN + 1, load, columns.begun_second, columns.end)
     _largest(row, TURN, load, columns.busy, columns.until)
@@ -203,17 +213,14 @@ def least_latency(start: np.ndarray, steps: int) -> int:
 @lending
 def _latency(row: np.ndarray, others: int, first: int, last: int) -> int:
     """Of a tile and so many more like it, if nothing else came to them; `first` and `last` are the largest sums."""
-    until, turn, work = row[AHEAD], row[TURN], row[WORK]
-    if others > 0:
-        until = min(until + others * turn, 2 * work + row[STOPS] + (others - 1) * turn)
-    found = max((others + 1) * turn, until + first + last)
-    for number in range(INPUTS):
-        if row[WAITS + number] > 0:
-            until = row[LATE + number]
-            if others > 0:
-                second = max(work + row[STOPS], row[OWN + number])
-                until = min(until + others * turn, second + work + (others - 1) * turn)
-            found = max(found, until + row[BEGUN + number] + last)
+    turn, work = row[TURN], row[WORK]
+    found = (others + 1) * turn
+    for number in range(FOLLOWED):
+        until = row[LATE + number]
+        if others > 0:
+            second = max(work + row[STOPS], row[OWN + number])
+            until = min(until + others * turn, second + work + (others - 1) * turn)
+        found = max(found, until + (row[BEGUN + number] if number < INPUTS else first) + last)
     return found
 
 
@@ -272,16 +279,14 @@ def keeps_up(one: np.ndarray, other: np.ndarray, columns: Columns, others: int, 
     for column in range(SUMS, columns.until):
         if one[column] > other[column]:
             return False
-    return _is_late_too(one, other, columns, others, stops)
+    return _is_late_too(one, other, columns, others)
 
 
 @lending
-def _is_late_too(one: np.ndarray, other: np.ndarray, columns: Columns, others: int, stops: bool) -> bool:
-    """Whether inputs that are late take one tile no longer than another one like it."""
+def _is_late_too(one: np.ndarray, other: np.ndarray, columns: Columns, others: int) -> bool:
+    """Whether what is late takes one tile no longer than another one like it."""
     turns, than = others * one[TURN], others * other[TURN]
-    if not stops and one[WAITS] + one[WAITS + 1] == 0:
-        return True
-    for number in range(INPUTS):
+    for number in range(FOLLOWED):
         late, than_late = one[LATE + number], other[LATE + number]
         if late > than_late or late + turns > than_late + than:
             return False

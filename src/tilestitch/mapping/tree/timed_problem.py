@@ -14,7 +14,7 @@ from tilestitch.mapping.tree.loads import Loads, loads_of
 from tilestitch.mapping.tree.problem import cuts_by_operand, least_from, problem_of
 from tilestitch.mapping.tree.tables import FEMTO, Cut, Tables
 from tilestitch.mapping.tree.timed_labels import TimedProblem
-from tilestitch.mapping.tree.timed_pace import SUMS, Crossed, Tracked, first_row, tracked
+from tilestitch.mapping.tree.timed_pace import SUMS, Tracked, Using, first_row, tracked
 
 MOST_CYCLES = 2.0**53
 
@@ -41,7 +41,7 @@ def timed_problem(tables: Tables) -> TimedProblem:
     if worst + float(tables.placed.total_steps) > MOST_CYCLES:
         raise TooLarge(f"{tables.placed.nest.name}: latencies above 9e15 cycles are not compared; use smaller loops")
     start = loads_of(on_tree[-1], 0, np.ones((1, tiles.shape[1]), np.int64))
-    ports = tracked([*(_crossed(cut.loads) for cut in numbered), _crossed(start)], _outermost(on_tree[-1], tiles))
+    ports = tracked([*(_using(cut.loads) for cut in numbered), _using(start)], _outermost(on_tree[-1], tiles))
     rows, loads = _rows(ports, numbered, len(tiles))
     return TimedProblem(
         base=problem_of(tables),
@@ -68,11 +68,11 @@ def _timed(operand: OperandOnTree, cut: Cut, tiles: Tiles) -> _TimedCut:
     return _TimedCut(cut, loads_of(operand, cut.crossing, tiles, cut.part))
 
 
-def _crossed(loads: Loads) -> Crossed[PortNumber]:
+def _using(loads: Loads) -> Using[PortNumber]:
     inwards, outwards, stops = (
         frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops)
     )
-    return Crossed(inwards, outwards, stops, loads.operand, loads.may_go_through)
+    return Using(inwards, outwards, stops, loads.operand, loads.may_go_through, loads.owns)
 
 
 def _outermost(result: OperandOnTree, tiles: Tiles) -> list[PortNumber]:

@@ -12,7 +12,8 @@ import numpy as np
 from tilestitch.base.jit import lending, tiered
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.mapping.tree.crossings import OperandOnTree
-from tilestitch.mapping.tree.pace import ELSE, INPUTS, OTHER, RESULT, THROUGH
+from tilestitch.mapping.tree.loads import followed_as, owned_by
+from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, RESULT, THROUGH
 from tilestitch.mapping.tree.quick_arrays import READ_FLOWS, RESULT_FLOWS, TOGETHER, Arrays, Placed
 from tilestitch.mapping.tree.quick_bounds import placed_alone
 from tilestitch.mapping.tree.quick_prices import from_units, held_elements, no_choice
@@ -28,7 +29,7 @@ from tilestitch.mapping.tree.timed_pace import (
     UNTIL,
     WAITS,
     Columns,
-    Crossed,
+    Using,
     latency_at_least,
     start_of_units,
     tracked,
@@ -46,7 +47,8 @@ class Timing(NamedTuple):
     hides: np.ndarray  # [operand, crossing] whether the units go on meanwhile
     through: np.ndarray  # [operand, crossing] or if complete results arrived with the same tile
     slot: np.ndarray  # [kind, port] the column of a sum, or -1
-    followed: np.ndarray  # [operand] the number of an input that a pace follows by itself, as in `Loads`
+    followed: np.ndarray  # [operand] the number by which a pace follows it, as in `Loads`
+    owns: np.ndarray  # [operand, number] whether it has to be moved for the next tile of what has this number
     waits: np.ndarray  # [input] whether the units ever stop for it
     sums: np.ndarray  # [operand, number] the columns to which it adds, of those in bounds
     place: np.ndarray  # [operand, column - SUMS] the number of a column among these, or -1
@@ -86,7 +88,7 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
                     cycles[at, level, side, which] = float(port.width_bits / port.bits_per_cycle)
                     if crossing < len(one.memories):
                         users.setdefault((at, crossing), (set(), set()))[one.is_write and which == 0].add(key)
-    crossed = {where: _crossed(where, users, hides, operands) for where in users}
+    crossed = {where: _using(where, users, hides, operands) for where in users}
     result, last = len(operands) - 1, len(operands[-1].memories) - 1
     outermost = [key for where, key in keys.items() if where == (result, last, 0, 0)]
     sums = tracked(list(crossed.values()), outermost)
@@ -101,13 +103,14 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
         for (operand, crossing), one in crossed.items():
             both = one.inwards | one.outwards
             until = [one.stops if one.operand <= number else () for number in range(INPUTS)]
-            own = [both if one.operand == number else () for number in range(INPUTS)]
+            own = [both if number in one.owns else () for number in range(FOLLOWED)]
             begun = [one.inwards if one.operand <= number else () for number in range(INPUTS)]
             kinds = one.stops, one.inwards, one.outwards, both, *until, *own, *begun
             uses[operand, crossing, column] = port in kinds[kind]
-    followed = np.array([_followed(one) for one in operands], np.int64)
+    followed = np.array([followed_as(one) for one in operands], np.int64)
+    owns = np.array([[each in owned_by(one) for each in range(FOLLOWED)] for one in operands], np.bool_)
     return Timing(
-        number, cycles, hides, through, slot, followed, np.array(sums.waits, np.bool_), *_sums_of(uses, columns),
+        number, cycles, hides, through, slot, followed, owns, np.array(sums.waits, np.bool_), *_sums_of(uses, columns),
         *_later(operands, uses, hides), columns, len(ports),
     )  # fmt: skip
 
@@ -138,16 +141,12 @@ def _later(
     return later, crosses, stops
 
 
-def _followed(operand: OperandOnTree) -> int:
-    return OTHER if operand.is_write else min(operand.number, OTHER)
-
-
-def _crossed(
+def _using(
     where: tuple[int, int],
     users: Mapping[tuple[int, int], tuple[set[_Port], set[_Port]]],
     hides: np.ndarray,
     operands: Sequence[OperandOnTree],
-) -> Crossed[_Port]:
+) -> Using[_Port]:
     """The ports of one crossing, and those of what follows it where the units stop for it."""
     (operand, crossing), (inwards, outwards) = where, users[where]
     stops: set[_Port] = set()
@@ -160,7 +159,8 @@ def _crossed(
                 stops |= set.union(*users.get((operand, inner), (set(), set())))
     one = operands[operand]
     may_hide = one.may_go_through(crossing)
-    return Crossed(frozenset(inwards), frozenset(outwards), frozenset(stops), _followed(one), may_hide)
+    ports = frozenset(inwards), frozenset(outwards), frozenset(stops)
+    return Using(*ports, followed_as(one), may_hide, owned_by(one))
 
 
 @lending
@@ -254,14 +254,14 @@ def load_of(
     for port in range(timing.many):
         inwards, outwards = int(served[INWARDS, port]), int(served[OUTWARDS, port])
         for number in range(INPUTS):
-            if timing.waits[number]:
-                if stops and followed <= number:
+            if followed <= number:
+                if stops and timing.waits[number]:
                     both = inwards + outwards + following[port]
                     _enter(load, timing.slot[4 + number, port], UNTIL + number, both)
-                if followed == number:
-                    _enter(load, timing.slot[4 + INPUTS + number, port], OWN + number, inwards + outwards)
-                if followed <= number:
-                    _enter(load, timing.slot[4 + 2 * INPUTS + number, port], BEGUN + number, inwards)
+                _enter(load, timing.slot[4 + INPUTS + FOLLOWED + number, port], BEGUN + number, inwards)
+        for number in range(FOLLOWED):
+            if timing.owns[operand, number]:
+                _enter(load, timing.slot[4 + INPUTS + number, port], OWN + number, inwards + outwards)
         _enter(load, timing.slot[1, port], FIRST, inwards)
         _enter(load, timing.slot[2, port], LAST, outwards)
         _enter(load, timing.slot[3, port], TURN, inwards + outwards)

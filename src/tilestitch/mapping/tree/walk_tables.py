@@ -17,16 +17,18 @@ from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, operands_on_tree
 from tilestitch.mapping.tree.loads import Loads, loads_of
 from tilestitch.mapping.tree.outside_in import NEVER
-from tilestitch.mapping.tree.pace import ELSE, INPUTS
+from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS
 from tilestitch.mapping.tree.placed import PlacedNest, Slide
 from tilestitch.mapping.tree.tables import Sums, femtojoules
 
 MOST_WAYS = 4096  # to slide windows
 _MOST_CYCLES = 2.0**53
-# kinds of cycles: the units stop; before all steps, after all; of ports; and of each input that is read: the units stop
-# for it or those before, what it brings, and that with those before it, before all steps
-STOPPING, BEFORE, AFTER, OCCUPIED, STOPPED, BRINGS, BEGINS = 0, 1, 2, 3, 4, 6, 8
-KINDS = 10
+# kinds of cycles: the units stop; before all steps, after all; of ports; of two inputs, the units stop for it or those
+# before; of these and the results, what it moves; of the inputs, what it and those before it bring before all steps
+STOPPING, BEFORE, AFTER, OCCUPIED, STOPPED = 0, 1, 2, 3, 4
+BRINGS = STOPPED + INPUTS
+BEGINS = BRINGS + FOLLOWED
+KINDS = BEGINS + INPUTS
 
 _Whole = NDArray[np.int64]
 
@@ -217,7 +219,7 @@ def _kinds(loads: Loads) -> list[PortCycles]:
     """In the order of the kinds; ports where nothing moves are left out."""
     ways = [loads.stops, loads.inwards, loads.outwards, loads.both]
     ways += [loads.stops if loads.operand <= number else {} for number in range(INPUTS)]
-    ways += [loads.both if loads.operand == number else {} for number in range(INPUTS)]
+    ways += [loads.both if number in loads.owns else {} for number in range(FOLLOWED)]
     ways += [loads.inwards if loads.operand <= number else {} for number in range(INPUTS)]
     return [{port: cycles for port, cycles in way.items() if cycles.any()} for way in ways]
 
@@ -248,8 +250,11 @@ def _begin(start: list[PortCycles], adding: list[tuple[int, PortNumber]]) -> _Wh
     """A pace of one iteration, as `table_walk` has it."""
     most = [max((int(cycles[0]) for cycles in way.values()), default=0) for way in start]
     sums = [int(start[kind][port][0]) if port in start[kind] else 0 for kind, port in adding]
-    late = [1] * INPUTS + [0] * (4 * INPUTS + 1)
-    return np.array([max(1, most[OCCUPIED]), 1, 1, 0, most[BEFORE], most[AFTER], *late, *sums], np.int64)
+    inputs = [0] * (INPUTS + 1)  # whether the units stop for each, and what is apart
+    ends = most[BEFORE], most[AFTER]
+    return np.array(
+        [max(1, most[OCCUPIED]), 1, 1, 0, *ends, *[1] * FOLLOWED, *most[STOPPED:], *inputs, *sums], np.int64
+    )
 
 
 def _with(table: NDArray, more: int, value: int) -> NDArray:
