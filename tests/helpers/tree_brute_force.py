@@ -173,8 +173,9 @@ def slow_latency(operands, tiles, order) -> int:
         if number:
             for port, cycles in brings(number - 1, one).items():
                 found[port] = cycles + (factors[number - 1] - 1) * turn(number - 1)
-        for _, ways, _, operand in crossings[inside[number]]:
-            for way in ways if operand == one or (operand < one and one in queued) else ():
+        for waits, ways, _, operand in crossings[inside[number]]:
+            is_before = (operand < one and one in queued) or (waits and one == RESULTS)
+            for way in ways if operand == one or is_before else ():
                 for port, cycles in way.items():
                     if cycles:
                         found[port] += cycles

@@ -99,8 +99,10 @@ def changes(seed, loops, crossings):
         stops = {port: sum(way.get(port, 0) for way in ways) + seed.randrange(2) for port in PORTS}
         operand = seed.randrange(4)
         way = seed.choice((RESULT, THROUGH)) if operand == RESULTS else ELSE
-        owns = () if operand > RESULTS else (operand, 1) if operand == 0 and seed.random() < 0.5 else (operand,)
-        found.append((seed.choice(("hides", "stops")), Crossed(*ways, stops, operand, way, owns)))
+        delays = tuple(
+            each for each in range(RESULTS + 1) if each == operand or (operand < each and seed.random() < 0.5)
+        )
+        found.append((seed.choice(("hides", "stops")), Crossed(*ways, stops, operand, way, delays)))
     seed.shuffle(found)
     return found
 
@@ -164,10 +166,10 @@ def test_rows_are_paces():
             if kind == "loop":
                 repeat(row, COLUMNS, what)
             else:
-                inwards, outwards, stops, operand, way, owns = what
+                inwards, outwards, stops, operand, way, delays = what
                 cycles = [{port: np.array([one]) for port, one in way.items()} for way in (inwards, outwards, stops)]
                 loads = Loads(
-                    cycles[0], cycles[1], cycles[2] if kind == "stops" else {}, operand, np.array([way]), owns
+                    cycles[0], cycles[1], cycles[2] if kind == "stops" else {}, operand, np.array([way]), delays
                 )
                 load = np.zeros(COLUMNS.end, np.int64)
                 for column, added in TRACKED.row(loads.kinds, operand, loads.ways).items():

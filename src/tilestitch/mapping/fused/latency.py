@@ -48,7 +48,7 @@ def loads_on(
         return added(*({port_on(tree, operand.placed, port): one} for port, one in cycles.items()))
 
     ways = renamed(loads.inwards), renamed(loads.outwards), renamed(loads.stops)
-    return Loads(*ways, loads.operand, loads.ways, loads.owns)
+    return Loads(*ways, loads.operand, loads.ways, loads.delays)
 
 
 def pass_cycles(chain: Chain, link: int, memory: TreeMemory, elements: int) -> Cycles:
@@ -157,6 +157,6 @@ def _crossings(fused: FusedMapping, number: int) -> Sequence[tuple[int, Crossed]
         )
         crossed = Crossed(inwards, outwards, stops)
         if at <= own:
-            crossed = crossed._replace(operand=loads.operand, way=loads.first_way, owns=loads.owns)
+            crossed = crossed._replace(operand=loads.operand, way=loads.first_way, delays=loads.delays)
         found.append((at, crossed))
     return found

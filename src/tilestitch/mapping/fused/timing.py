@@ -102,7 +102,7 @@ def _using(loads: Loads) -> Using[PortNumber]:
     inwards, outwards, stops = (
         frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops)
     )
-    return Using(inwards, outwards, stops, loads.operand, loads.may_go_through, loads.owns)
+    return Using(inwards, outwards, stops, loads.operand, loads.may_go_through, loads.delays)
 
 
 def _rows(ports: Tracked[PortNumber], cuts: Sequence[TimedCut], points: int) -> tuple[_Whole, _Whole]:

@@ -18,7 +18,7 @@ class Loads:
     stops: PortCycles  # while the units stop; none where they go on
     operand: int = OTHER  # the number by which a pace follows it
     ways: NDArray[np.int64] | None = None  # by tile: RESULT or THROUGH, as a pace has it
-    owns: tuple[int, ...] = ()  # as a pace has it
+    delays: tuple[int, ...] = ()  # as a pace has it
 
     @property
     def both(self) -> PortCycles:
@@ -30,7 +30,7 @@ class Loads:
         everything followed own, of every input begun.
         """
         until = [self.stops if self.operand <= number else {} for number in range(INPUTS)]
-        own = [self.both if number in self.owns else {} for number in range(FOLLOWED)]
+        own = [self.both if number in self.delays else {} for number in range(FOLLOWED)]
         begun = [self.inwards if self.operand <= number else {} for number in range(INPUTS)]
         return self.stops, self.inwards, self.outwards, self.both, *until, *own, *begun
 
@@ -59,28 +59,34 @@ def followed_as(operand: OperandOnTree) -> int:
     return operand.number if operand.number < INPUTS else OTHER
 
 
-def owned_by(operand: OperandOnTree) -> tuple[int, ...]:
-    """The numbers of operands for whose next tile an operand has to be moved: itself, and those in line behind it.
+def delayed_by(operand: OperandOnTree, *, stops: bool) -> tuple[int, ...]:
+    """The numbers of operands whose next tile waits until an operand has moved: its own, and those in line behind it.
 
-    Ports take inputs in their order: one for which the units never stop waits until those before it are there.
+    Ports take inputs in their order: one for which the units never stop waits until those before it are there. Results
+    wait until all is there for which the units stop.
     """
     number = followed_as(operand)
     later = [one for one in operands_on_tree(operand.placed)[number + 1 : INPUTS] if not one.is_write]
-    behind = [one.number for one in later if all(map(one.is_hidden, range(len(one.memories))))]
-    return (*([number] if number < FOLLOWED else []), *behind)
+    behind = {one.number for one in later if all(map(one.is_hidden, range(len(one.memories))))}
+    if stops:
+        behind.add(RESULTS)
+    if number < FOLLOWED:
+        behind.add(number)
+    return tuple(sorted(behind))
 
 
 def loads_of(operand: OperandOnTree, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> Loads:
     """The loads of a crossing. What a row of windows begins with stops the units even where the rest hides."""
     inwards, outwards = operand.ways(crossing, tiles, part)
-    number, owns = followed_as(operand), owned_by(operand)
+    number, hides = followed_as(operand), operand.is_hidden(crossing) and part is not Part.FIRST
+    delays = delayed_by(operand, stops=not hides)
     ways = _ways(operand, crossing, inwards, len(tiles)) if operand.is_write and crossing > 0 else None
     if part is Part.FIRST:
-        return Loads(inwards, outwards, added(inwards, outwards), number, owns=owns)
-    if operand.is_hidden(crossing):
-        return Loads(inwards, outwards, {}, number, ways, owns)
+        return Loads(inwards, outwards, added(inwards, outwards), number, delays=delays)
+    if hides:
+        return Loads(inwards, outwards, {}, number, ways, delays)
     following = {port: np.repeat(cycles, len(tiles)) for port, cycles in behind(operand, crossing).items()}
-    return Loads(inwards, outwards, added(inwards, outwards, following), number, ways, owns)
+    return Loads(inwards, outwards, added(inwards, outwards, following), number, ways, delays)
 
 
 def _ways(operand: OperandOnTree, crossing: int, inwards: PortCycles, tiles: int) -> NDArray[np.int64]:

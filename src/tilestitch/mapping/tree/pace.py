@@ -27,7 +27,7 @@ class Crossed(NamedTuple):
     stops: Cycles  # none where the units go on meanwhile
     operand: int = OTHER
     way: int = ELSE
-    owns: tuple[int, ...] = ()  # the numbers of operands for whose next tile it has to be moved
+    delays: tuple[int, ...] = ()  # the numbers of operands whose next tile waits until it has moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Pace:
     last: Cycles = field(default_factory=dict)  # after the last one
     busy: Cycles = field(default_factory=dict)  # of a turn, that each port is occupied
     late: tuple[int, ...] = (1,) * FOLLOWED  # as `ahead`, but not for the second tile of this operand
-    own: tuple[Cycles, ...] = ({},) * FOLLOWED  # until each port has moved what this operand needs for the next tile
+    own: tuple[Cycles, ...] = ({},) * FOLLOWED  # until each port has moved what the next tile of this operand waits for
     until: tuple[Cycles, ...] = ({},) * INPUTS  # as `stops`, of this input and those before it
     waits: tuple[bool, ...] = (False,) * INPUTS  # whether the units stop for this input
     begun: tuple[Cycles, ...] = ({},) * INPUTS  # as `first`, of this input and those before it
@@ -87,13 +87,13 @@ class Pace:
 
         Results go THROUGH a memory if they arrive there with the same tile: then the units need not wait for them.
         """
-        inwards, outwards, stops, operand, way, owns = crossed
+        inwards, outwards, stops, operand, way, delays = crossed
         if way == THROUGH and not self.apart:
             stops = {}
         busy = _added(self.busy, _added(inwards, outwards))
         stopped = _added(self.stops, stops)
         first, last = _added(self.first, inwards), _added(self.last, outwards)
-        own = tuple(_added(one, inwards, outwards) if number in owns else one for number, one in enumerate(self.own))
+        own = tuple(_added(one, inwards, outwards) if number in delays else one for number, one in enumerate(self.own))
         until = tuple(_added(one, stops) if operand <= number else one for number, one in enumerate(self.until))
         waits = tuple(one or (number == operand and bool(stops)) for number, one in enumerate(self.waits))
         begun = tuple(_added(one, inwards) if operand <= number else one for number, one in enumerate(self.begun))

@@ -56,7 +56,7 @@ class Using(Generic[_Port]):
     stops: frozenset[_Port]
     operand: int = OTHER  # as in `Loads`
     may_hide: bool = False  # whether the units need not stop at some tile
-    owns: tuple[int, ...] = ()  # as in `Loads`
+    delays: tuple[int, ...] = ()  # as in `Loads`
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def tracked(crossings: Sequence[Using[_Port]], outermost: Iterable[_Port]) -> Tr
         for number in range(INPUTS)
     ]
     own = [
-        _several(one.inwards | one.outwards for one in crossings if number in one.owns) for number in range(FOLLOWED)
+        _several(one.inwards | one.outwards for one in crossings if number in one.delays) for number in range(FOLLOWED)
     ]
     begun = [_several(one.inwards for one in crossings if one.operand <= number) for number in range(INPUTS)]
     return Tracked(tuple(tuple(sorted(each)) for each in (stops, first, last, busy, *until, *own, *begun)), waits)

@@ -72,7 +72,7 @@ def _using(loads: Loads) -> Using[PortNumber]:
     inwards, outwards, stops = (
         frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops)
     )
-    return Using(inwards, outwards, stops, loads.operand, loads.may_go_through, loads.owns)
+    return Using(inwards, outwards, stops, loads.operand, loads.may_go_through, loads.delays)
 
 
 def _outermost(result: OperandOnTree, tiles: Tiles) -> list[PortNumber]:

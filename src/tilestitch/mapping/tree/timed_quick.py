@@ -12,7 +12,7 @@ import numpy as np
 from tilestitch.base.jit import lending, tiered
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.mapping.tree.crossings import OperandOnTree
-from tilestitch.mapping.tree.loads import followed_as, owned_by
+from tilestitch.mapping.tree.loads import delayed_by, followed_as
 from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, RESULT, THROUGH
 from tilestitch.mapping.tree.quick_arrays import READ_FLOWS, RESULT_FLOWS, TOGETHER, Arrays, Placed
 from tilestitch.mapping.tree.quick_bounds import placed_alone
@@ -48,7 +48,7 @@ class Timing(NamedTuple):
     through: np.ndarray  # [operand, crossing] or if complete results arrived with the same tile
     slot: np.ndarray  # [kind, port] the column of a sum, or -1
     followed: np.ndarray  # [operand] the number by which a pace follows it, as in `Loads`
-    owns: np.ndarray  # [operand, number] whether it has to be moved for the next tile of what has this number
+    delays: np.ndarray  # [operand, whether units stop, number] whether the next tile of this number waits for it
     waits: np.ndarray  # [input] whether the units ever stop for it
     sums: np.ndarray  # [operand, number] the columns to which it adds, of those in bounds
     place: np.ndarray  # [operand, column - SUMS] the number of a column among these, or -1
@@ -103,15 +103,16 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
         for (operand, crossing), one in crossed.items():
             both = one.inwards | one.outwards
             until = [one.stops if one.operand <= number else () for number in range(INPUTS)]
-            own = [both if number in one.owns else () for number in range(FOLLOWED)]
+            own = [both if number in one.delays else () for number in range(FOLLOWED)]
             begun = [one.inwards if one.operand <= number else () for number in range(INPUTS)]
             kinds = one.stops, one.inwards, one.outwards, both, *until, *own, *begun
             uses[operand, crossing, column] = port in kinds[kind]
     followed = np.array([followed_as(one) for one in operands], np.int64)
-    owns = np.array([[each in owned_by(one) for each in range(FOLLOWED)] for one in operands], np.bool_)
+    waiting = [[delayed_by(one, stops=stops) for stops in (False, True)] for one in operands]
+    delays = np.array([[[at in each for at in range(FOLLOWED)] for each in one] for one in waiting], np.bool_)
     return Timing(
-        number, cycles, hides, through, slot, followed, owns, np.array(sums.waits, np.bool_), *_sums_of(uses, columns),
-        *_later(operands, uses, hides), columns, len(ports),
+        number, cycles, hides, through, slot, followed, delays, np.array(sums.waits, np.bool_),
+        *_sums_of(uses, columns), *_later(operands, uses, hides), columns, len(ports),
     )  # fmt: skip
 
 
@@ -160,7 +161,7 @@ def _using(
     one = operands[operand]
     may_hide = one.may_go_through(crossing)
     ports = frozenset(inwards), frozenset(outwards), frozenset(stops)
-    return Using(*ports, followed_as(one), may_hide, owned_by(one))
+    return Using(*ports, followed_as(one), may_hide, delayed_by(one, stops=not hides[where]))
 
 
 @lending
@@ -260,7 +261,7 @@ def load_of(
                     _enter(load, timing.slot[4 + number, port], UNTIL + number, both)
                 _enter(load, timing.slot[4 + INPUTS + FOLLOWED + number, port], BEGUN + number, inwards)
         for number in range(FOLLOWED):
-            if timing.owns[operand, number]:
+            if timing.delays[operand, 1 if stops else 0, number]:
                 _enter(load, timing.slot[4 + INPUTS + number, port], OWN + number, inwards + outwards)
         _enter(load, timing.slot[1, port], FIRST, inwards)
         _enter(load, timing.slot[2, port], LAST, outwards)

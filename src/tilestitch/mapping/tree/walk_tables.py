@@ -219,7 +219,7 @@ def _kinds(loads: Loads) -> list[PortCycles]:
     """In the order of the kinds; ports where nothing moves are left out."""
     ways = [loads.stops, loads.inwards, loads.outwards, loads.both]
     ways += [loads.stops if loads.operand <= number else {} for number in range(INPUTS)]
-    ways += [loads.both if number in loads.owns else {} for number in range(FOLLOWED)]
+    ways += [loads.both if number in loads.delays else {} for number in range(FOLLOWED)]
     ways += [loads.inwards if loads.operand <= number else {} for number in range(INPUTS)]
     return [{port: cycles for port, cycles in way.items() if cycles.any()} for way in ways]
 
