@@ -94,8 +94,8 @@ TREES = (
     Mutant(
         "ports are busy in no visit",
         "mapping/tree/pace.py",
-        "return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others), late=(turn,) * INPUTS)",
-        "return Pace(turn, turn, turn, late=(turn,) * INPUTS)",
+        "return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others), late=(turn,) * FOLLOWED)",
+        "return Pace(turn, turn, turn, late=(turn,) * FOLLOWED)",
         ("test_fused_latency::test_a_port_is_busy_for_visits_and_for_what_crosses_outside_of_them",),
     ),
     Mutant(
@@ -300,6 +300,27 @@ TREES = (
         "return self.front[at][0] if at < len(self.front) else UNLIMITED",
         "return self.front[0][0]",
         ("test_front_certificate::test_fronts_over_all_choices_are_accepted_and_not_without_a_point",),
+    ),
+    Mutant(
+        "results leave before what the units stop for is there",
+        "mapping/tree/loads.py",
+        "        behind.add(RESULTS)\n",
+        "        pass\n",
+        ("test_tree_model::test_the_best_mappings_take_what_the_model_says", *_LATENCY),
+    ),
+    Mutant(
+        "an input with two buffers waits for none before it",
+        "mapping/tree/loads.py",
+        "if all(map(one.is_hidden, range(len(one.memories))))}",
+        "if not one}",
+        ("test_tree_model::test_what_an_engine_brings_is_not_ahead_when_the_units_begin", *_LATENCY),
+    ),
+    Mutant(
+        "all results but the last leave in no time",
+        "mapping/tree/pace.py",
+        "begun = map(_most, (*self.begun, self.first))\n",
+        "begun = map(_most, self.begun)\n",
+        ("test_tree_model::test_results_leave_one_after_the_other",),
     ),
     Mutant(
         "stops take no time before the second of two tiles",

@@ -1,0 +1,83 @@
+"""How far the model of trees is from their simulation: not at all for the best mappings of whole factors."""
+
+from dataclasses import replace
+
+import pytest
+
+from tilestitch.commands.map.tree_run import map_on_tree
+from tilestitch.commands.simulate.tree_layers import open_simulated, run_of
+from tilestitch.ir.choices import Objective, Values
+from tilestitch.mapping.tree.choices import Ragged
+from tilestitch.mapping.tree.pace import RESULT, RESULTS, Crossed, Pace
+from tilestitch.sim.tree.simulated import simulate_on_tree
+
+ENGINE = """\
+name: engine
+clock: 1 GHz
+mac_pj: 0.1
+bits: 8
+sum_bits: 32
+axes:
+  - {name: rows, size: 8, operands: [I, W]}
+  - {name: columns, size: 8, operands: [W, O]}
+memories:
+  - name: sums
+    size: 32 b
+    operands: [O]
+    read_pj: 0.02
+    write_pj: 0.03
+    serves: [rows]
+    ports:
+      - {name: out, width_bits: 32, directions: [collect, drain]}
+      - {name: in, width_bits: 32, directions: [fill, feed]}
+  - name: buffer
+    size: 64 KiB
+    operands: [I, W, O]
+    read_pj: 20
+    write_pj: 25
+    serves: [rows, columns]
+    buffers: 2
+    ports:
+      - {name: main, width_bits: 512, granule_bits: 8}
+      - {name: weights, width_bits: 512, granule_bits: 8, operands: [W], directions: [feed]}
+  - name: dram
+    size: 2 GiB
+    operands: [I, W, O]
+    read_pj: 500
+    write_pj: 550
+    serves: [rows, columns]
+    ports: [{width_bits: 64, granule_bits: 8}]
+dma:
+  - {name: loads, joins: [dram, buffer], setup_cycles: 20, bandwidth: 8 B/cycle}
+"""
+
+
+def errors_on(machine):
+    """Of every layer of a small ResNet-18, in its best mapping of whole factors: cycles estimated less simulated."""
+    task = open_simulated("resnet18:small", machine, [], batch=None, dims={}, fold_bn=True)
+    task = replace(task, space=replace(task.space, ragged=Ragged.NONE))
+    found = [one.found for one in map_on_tree(task, objective=Objective.EDP).layers]
+    runs = [run_of(one.placed, one.mapping) for one in found]
+    simulated = [simulate_on_tree(run, values=Values.NONE).cycles for run in runs]
+    return [one.price.latency_cycles - cycles for one, cycles in zip(found, simulated, strict=True)]
+
+
+@pytest.mark.parametrize("machine", ["gemmini", "nvdla", "tpu-like", "eyeriss-like"])
+def test_the_best_mappings_take_what_the_model_says(machine):
+    """To the cycle."""
+    assert errors_on(machine) == [0] * 12
+
+
+def test_what_an_engine_brings_is_not_ahead_when_the_units_begin(tmp_path):
+    """Everything passes one engine, and every memory has two buffers; the model has three cycles too many at most."""
+    machine = tmp_path / "engine.yaml"
+    machine.write_text(ENGINE)
+    errors = errors_on(str(machine))
+    assert errors.count(0) == 11
+    assert max(map(abs, errors)) <= 3
+
+
+def test_results_leave_one_after_the_other():
+    """Three steps, and results for which a port of their own needs four cycles each: 2 + 1 + 3 x 4."""
+    step = Pace().with_crossing(Crossed({}, {(1, 0): 4}, {}, RESULTS, RESULT, (RESULTS,)))
+    assert step.repeated(3).with_crossing(Crossed({(0, 0): 2}, {}, {}, 0, delays=(0,))).latency == 15
