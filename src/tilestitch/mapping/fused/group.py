@@ -53,6 +53,15 @@ class Joined:
     steps: tuple[tuple[int, int, int, tuple[int, ...]], ...]  # operator, operand, cut of those shared, tile of threads
 
 
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An energy and a latency of a group, and how it is made: to be asked before the group is searched again."""
+
+    fj: int
+    cycles: int
+    joined: Callable[[], Joined]
+
+
 @dataclass(slots=True, eq=False)
 class GroupSearch:
     """The search of a group.
@@ -122,7 +131,10 @@ class GroupSearch:
             others = [one for one in range(self.group.last + 1) if one != number]
             beside = self.group.least_busy(self.clock.kept, others)
             stops, prepared = self.group.least_stops(number), self.group.prepared.setdefault(key, {})
-            self._timed[key] = TimedInner(self._search(*key), self.clock, beside, stops, prepared)
+            search = self._search(*key)
+            if key not in self.group.fastest:
+                self.group.fastest[key] = search.fastest()
+            self._timed[key] = TimedInner(search, self.clock, beside, stops, prepared, self.group.fastest[key])
         return self._timed[key]
 
     def _search(self, number: int, base: tuple[int, ...], times: int) -> InnerSearch:
@@ -170,8 +182,8 @@ class GroupSearch:
             self.labels += self.most
             raise
 
-    def points(self, aim: Aim, few: int | None = None) -> list[tuple[int, int, Joined]]:
-        """Energies (0 if they do not count) and latencies within an aim, that none other beats, and how each is made.
+    def points(self, aim: Aim, few: int | None = None) -> list[Point]:
+        """Energies (0 if they do not count) and latencies within an aim, that none other beats.
 
         If asked for a few choices of each operator, they are of these alone. Raises `TooLarge` where there are more
         labels than allowed.
@@ -184,12 +196,12 @@ class GroupSearch:
             return []
         block, rows = found
         spent = rows.spent + (self.group.fixed_fj if self.counts_energy else 0)
-        points: list[tuple[int, int, Joined]] = []
+        points: list[Point] = []
         least = labels.NEVER
         for at in np.lexsort((rows.label, rows.cycles[:, 0], spent)).tolist():
             if rows.cycles[at, 0] < least:
                 least = int(rows.cycles[at, 0])
-                points.append((int(spent[at]), least, self._joined(block, int(rows.label[at]), 0)))
+                points.append(Point(int(spent[at]), least, partial(self._joined, block, int(rows.label[at]), 0)))
         return points
 
     def bounds(self) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.mapping.fused.chain import at_home
+from tilestitch.mapping.fused.fastest import Fastest
 from tilestitch.mapping.fused.laid import Laid, Rooms, all_times, field_of, laid
 from tilestitch.mapping.fused.outer import Outer, first_shared
 from tilestitch.mapping.fused.outside import Outside
@@ -120,6 +121,11 @@ class InnerSearch:
             return np.array([self.bare.total_steps], np.int64)
         return self._choices.steps.prod(axis=1)
 
+    def fastest(self) -> Fastest | None:
+        """Below how many cycles no run of a choice comes; none where nothing may be chosen."""
+        choices = self.choices
+        return None if choices is None or len(choices) == 0 else Fastest(self._surely_inside(), self.sums, choices)
+
     def _known(self, budget: int) -> dict[int, int]:
         """Choices that cost no more than so much, each with what it costs at least."""
         self._prepare()
@@ -130,9 +136,11 @@ class InnerSearch:
 
     def _inside(self) -> PlacedNest:
         """The operator as far as its bounds go: of one window, without what its cuts cost that may lie outside."""
+        return self.bare if self.outside is None else self._surely_inside()
+
+    def _surely_inside(self) -> PlacedNest:
+        """The operator without what its cuts move that may lie outside of shared loops."""
         placed = self.bare
-        if self.outside is None:
-            return placed
         for operand in operands_on_tree(self.bare):
             inner = first_shared(operand, self.rooms)
             if inner < len(operand.memories) - 1:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tilestitch.hardware.tree import Flow, TreeMemory
 from tilestitch.mapping.fused.chain import Chain, Threads, at_home, axes_outside, windowed
+from tilestitch.mapping.fused.fastest import Fastest
 from tilestitch.mapping.fused.inner import InnerSearch
 from tilestitch.mapping.fused.laid import Laid, Rooms, laid
 from tilestitch.mapping.fused.latency import pass_cycles, pass_latency
@@ -51,6 +52,7 @@ class Group:
     _loads: dict[tuple[int, tuple[int, ...]], list[list[TimedCut]]] = field(default_factory=dict)
     inner: dict[Kind, InnerSearch] = field(default_factory=dict)  # of operators that run once, for every objective
     prepared: dict[Kind, dict[int, Prepared]] = field(default_factory=dict)
+    fastest: dict[Kind, Fastest | None] = field(default_factory=dict)
     _passed: dict[int, tuple[Cycles, Cycles]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.cells import all_cells
 from tilestitch.mapping.fused.chain import Chain, axes_outside, homes_of
 from tilestitch.mapping.fused.drawn import fused_mapping
-from tilestitch.mapping.fused.group import GroupSearch, Joined
+from tilestitch.mapping.fused.group import GroupSearch, Joined, Point
 from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.price import FusedPrice, fused_price
 from tilestitch.mapping.fused.shapes import Group
@@ -152,7 +152,7 @@ def least_latency(task: Task, groups: Sequence[Group], known_cycles: int, known_
     for search in searches:
         points = _of_a_few(search, (_aim(most_cycles=round(one)) for one in _budgets(search.bounds()[1], most - 1)))
         if points:
-            most, best = points[0][1], (search.group, points[0][2])
+            most, best = points[0].cycles, (search.group, points[0].joined())
     for search, is_allowed in _in_turn(searches):
         least = search.bounds()[1]
         if least >= most:
@@ -165,7 +165,7 @@ def least_latency(task: Task, groups: Sequence[Group], known_cycles: int, known_
             for budget in _budgets(least, most - 1):
                 points = search.points(_aim(most_cycles=round(budget)))
                 if points:
-                    most, best = points[0][1], (search.group, points[0][2])
+                    most, best = points[0].cycles, (search.group, points[0].joined())
                     break
                 proven = round(budget) + 1
         except TooLarge:
@@ -181,7 +181,7 @@ def least_latency(task: Task, groups: Sequence[Group], known_cycles: int, known_
     return Searched(() if found is None else (found,), bound, count + more)
 
 
-def _of_a_few(search: GroupSearch, aims: Iterable[Aim]) -> list[tuple[int, int, Joined]]:
+def _of_a_few(search: GroupSearch, aims: Iterable[Aim]) -> list[Point]:
     """What a search finds with a few choices of what is spread: it says early what is not worth to look at."""
     fj, cycles = search.bounds()
     for aim in aims:
@@ -206,7 +206,7 @@ def _cheapest(
         budgets = _budgets(search.bounds()[0], _below(round(least_pj * FEMTO)))
         points = _of_a_few(search, (_aim(most_cycles=most_cycles, most_fj=round(one)) for one in budgets))
         if points:
-            (best,) = _priced([(search.group, points[0][2])])
+            (best,) = _priced([(search.group, points[0].joined())])
             least_pj = min(least_pj, best.price.energy_pj)
     for search, is_allowed in _in_turn(searches):
         least_fj, cycles = search.bounds()
@@ -217,7 +217,7 @@ def _cheapest(
             for budget in _budgets(least_fj, most_fj):
                 points = search.points(_aim(most_cycles=most_cycles, most_fj=round(budget)))
                 if points:
-                    (one,) = _priced([(search.group, points[0][2])])
+                    (one,) = _priced([(search.group, points[0].joined())])
                     if one.price.energy_pj < least_pj:
                         best, least_pj = one, one.price.energy_pj
                     break
@@ -266,13 +266,18 @@ def best_product(
             return inf
         return value_of(objective, float(fj + others.fj), cycles + others.cycles)
 
+    def worth(one: Point) -> float:
+        return value_of(objective, float(one.fj), one.cycles)
+
     searches.sort(key=least_of)
     for search in searches if beside is None else ():
         budgets = _budgets(least_of(search), most) if least_of(search) <= most else ()
         aims = (_aim(objective, one, others, most_cycles=most_cycles, most_fj=most_fj) for one in budgets)
-        for fj, cycles, joined in _of_a_few(search, aims):
-            found.append((search.group, joined))
-            most = min(most, value_of(objective, float(fj), cycles) * (1 - 1e-12))
+        points = _of_a_few(search, aims)
+        if points:
+            best = min(points, key=worth)
+            found.append((search.group, best.joined()))
+            most = min(most, worth(best) * (1 - 1e-12))
     for search, is_allowed in _in_turn(searches):
         least = least_of(search)
         if least > most:
@@ -286,10 +291,11 @@ def best_product(
                 points = search.points(
                     _aim(objective, budget, others, most_cycles=most_cycles, most_fj=most_fj)
                 )  # fmt: skip
+                if points and beside is None:
+                    points = [min(points, key=worth)]
+                    most = worth(points[0]) * (1 - 1e-12)
                 if points:
-                    found += [(search.group, joined) for *_, joined in points]
-                    if beside is None:
-                        most = min(value_of(objective, float(fj), cycles) for fj, cycles, _ in points) * (1 - 1e-12)
+                    found += [(search.group, one.joined()) for one in points]
                     break
                 proven = budget
         except TooLarge:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
 from tilestitch.hardware.tree import MachineTree
+from tilestitch.mapping.fused.fastest import Fastest
 from tilestitch.mapping.fused.inner import InnerSearch, Joint, Step, steps_to
 from tilestitch.mapping.fused.laid import Laid, field_of, laid
 from tilestitch.mapping.fused.sweep import Field, radix
-from tilestitch.mapping.fused.timed_sweep import Aim, TimedSwept, Timing, is_above, timed_sweep
+from tilestitch.mapping.fused.timed_sweep import Aim, TimedSwept, Timing, is_above, most_cycles_of, timed_sweep
 from tilestitch.mapping.fused.timing import own_loads, timing_of, units_loads
 from tilestitch.mapping.fused.ways import Ways, merged
 from tilestitch.mapping.tree import labels
@@ -55,6 +56,7 @@ class TimedInner:
     beside: Mapping[PortNumber, int]  # of the ports that are kept for how long other operators use them at least
     stops: int  # for how long the units stop at least, beside steps that take a cycle each
     prepared: dict[int, Prepared] = field(default_factory=dict)  # by choice
+    fastest: Fastest | None = None
     _cycles: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     _ways: tuple[tuple[Aim, int | None], Ways] | None = None
     least_cycles: int = 0  # that all visits take, of the ways that were found last
@@ -73,6 +75,9 @@ class TimedInner:
         if not self._cycles.size:
             step = self._step_cycles()
             self._cycles = self.base.steps() * step * self.base.times + np.where(step == 1, self.stops, 0)
+            if self.fastest is not None:
+                self.fastest.settle_least(np.flatnonzero(energies < labels.NEVER))
+                self._cycles = np.maximum(self._cycles, self.fastest.cycles * self.base.times)
         return energies, np.where(energies < labels.NEVER, self._cycles, labels.NEVER)
 
     def _step_cycles(self) -> NDArray[np.int64]:
@@ -103,12 +108,23 @@ class TimedInner:
             spent = int(energies[number]) if self.clock.counts_energy else 0
             if energies[number] >= labels.NEVER or _misses(aim, spent, int(cycles[number])):
                 continue
+            if self._is_too_slow(number, aim, spent):
+                continue
             ways, more = self._swept(number, aim, most - count)
             count += more
             found.append(ways)
         both = merged(found, len(self.base.rooms.names), len(self.base.bare.operands), 1 + len(self.clock.kept))
         self._ways = (aim, few), both
         return both, count
+
+    def _is_too_slow(self, choice: int, aim: Aim, spent: int) -> bool:
+        """Whether a search says that no run of a choice ends within an aim."""
+        if self.fastest is None:
+            return False
+        most = most_cycles_of(aim, spent + aim.other_fj) - aim.other_cycles
+        is_above = self.fastest.is_above(choice, most // self.base.times)
+        self._cycles[choice] = max(int(self._cycles[choice]), int(self.fastest.cycles[choice]) * self.base.times)
+        return is_above
 
     def known_ways(self) -> tuple[Aim, Ways]:
         """The ways that were found last, and what they were found for."""

@@ -92,6 +92,16 @@ def is_above(aim: Aim, fj: int, cycles: int) -> bool:
     return value > aim.most_value
 
 
+def most_cycles_of(aim: Aim, fj: int) -> int:
+    """How many cycles of all operators are not more than is looked for, with so much energy of them all."""
+    if fj > aim.most_fj:
+        return -1
+    if aim.most_value == np.inf or aim.cycles_power == 0:
+        return int(aim.most_cycles)
+    most = (aim.most_value / max(1, fj) ** aim.energy_power) ** (1 / aim.cycles_power)
+    return int(min(aim.most_cycles, most * (1 + 1e-12) + 1))
+
+
 @lending
 def _least_cycles(
     field: Field, timing: Timing, aim: Aim, placed: np.ndarray, partial: int, point: int, row: np.ndarray,
