@@ -92,6 +92,20 @@ TREES = (
         ("test_tree_networks::test_a_row_of_windows_without_steps_is_no_cheaper_than_none",),
     ),
     Mutant(
+        "what may lie outside of shared loops bounds a run",
+        "mapping/fused/inner.py",
+        "Fastest(self._surely_inside(), self.sums, choices)",
+        "Fastest(self.bare, self.sums, choices)",
+        ("test_fused_fastest::test_no_run_takes_less_than_its_bound",),
+    ),
+    Mutant(
+        "a run that is not found takes two cycles more",
+        "mapping/fused/fastest.py",
+        "most + 1)",
+        "most + 2)",
+        ("test_fused_fastest::test_no_run_takes_less_than_its_bound",),
+    ),
+    Mutant(
         "ports are busy in no visit",
         "mapping/tree/pace.py",
         "return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others), late=(turn,) * FOLLOWED)",
