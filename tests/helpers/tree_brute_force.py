@@ -280,7 +280,7 @@ class _Operand:
             elif terms:
                 (a, s), (b, t) = terms
                 m, n, g = size[a], size[b], gcd(s, t)
-                if self.placed.rounds_windows or (m.denominator, n.denominator) == (1, 1):
+                if self.placed.zigzag_windows or (m.denominator, n.denominator) == (1, 1):
                     m, n = int(m), int(n)
                 all_of_it = min(there, m * n - max(0, n - s // g) * (m - t // g))
                 if slides_along in (a, b) and isinstance(m, Fraction):
@@ -384,7 +384,7 @@ class _Operand:
         wide = self.wide(number)
         single = {name for _, name, _, one in networks if not getattr(one, shares)} - wide
         others = self.inside(number + 1) - single
-        parts = self.differing(others) / self.differing(inside | wide)
+        parts = self.differing(others - inside - wide)
         for one in range(len(tile)):
             parts *= self.factor(single, one)
         parts = round(parts)
@@ -577,7 +577,7 @@ def random_case(seed, most_loops=4) -> PlacedNest:
         steps = ceil(extents[loop] / min(axis.size, extents[loop]))
         unrolled.append(Unrolled(axis.name, loop, Fraction(extents[loop], steps)))
     tree, rounds = _tree(seed, axes), sum(extents) % 2 == 0
-    return PlacedNest(nest, 8, ("W", "I", "O"), tuple(unrolled), tree, rounds_windows=rounds)
+    return PlacedNest(nest, 8, ("W", "I", "O"), tuple(unrolled), tree, zigzag_windows=rounds)
 
 
 def timed_case(seed, most_loops=3) -> PlacedNest:

@@ -1,14 +1,19 @@
 """How far the model of trees is from their simulation: not at all for the best mappings of whole factors."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
+from tests.helpers.tiny_trees import memory, nest, port, tree
 from tilestitch.commands.map.tree_run import map_on_tree
 from tilestitch.commands.simulate.tree_layers import open_simulated, run_of
+from tilestitch.hardware.tree import Axis, Flow
 from tilestitch.ir.choices import Objective, Values
+from tilestitch.mapping.tree.chain import TreeMapping, price
 from tilestitch.mapping.tree.choices import Ragged
 from tilestitch.mapping.tree.pace import RESULT, RESULTS, Crossed, Pace
+from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 from tilestitch.sim.tree.simulated import simulate_on_tree
 
 ENGINE = """\
@@ -75,6 +80,27 @@ def test_what_an_engine_brings_is_not_ahead_when_the_units_begin(tmp_path):
     errors = errors_on(str(machine))
     assert errors.count(0) == 11
     assert max(map(abs, errors)) <= 3
+
+
+@pytest.mark.parametrize(("by_zigzag", "read"), [(False, 16), (True, 8)])
+def test_neighbours_with_other_pixels_get_tiles_of_their_own(by_zigzag, read):
+    """Four buffers with two pixels each, the three taps beside one another inside: four values for each of the four.
+
+    ZigZag's evaluator has twice the four of one, as windows of one iteration begin at six places instead of three.
+    """
+    machine = tree(
+        memory("buffer", [port("buffer", 8)], serves=("taps",)),
+        memory("dram", [port("dram", 8)], serves=("taps", "pixels")),
+        axes=(Axis("taps", 3), Axis("pixels", 4)),
+    )
+    line = nest("O[x] += A[x+f] * W[f]; x=8 f=3")
+    spread = (Unrolled("taps", 1, Fraction(3)), Unrolled("pixels", 0, Fraction(4)))
+    placed = PlacedNest(line, 8, ("A", "W", "O"), spread, machine, zigzag_windows=by_zigzag)
+    mapping = TreeMapping(((0, 2),), ((1, 1), (1, 1), (0, 1)))
+    flows = price(placed, mapping).flows
+    assert [one.accesses for one in flows if (one.operand, one.memory, one.flow) == (0, "dram", Flow.FEED)] == [read]
+    found = simulate_on_tree(run_of(placed, mapping))
+    assert [one.accesses for one in found.flows if (one.operand, one.memory, one.flow) == ("A", "dram", "feed")] == [16]
 
 
 def test_results_leave_one_after_the_other():

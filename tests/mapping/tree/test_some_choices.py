@@ -187,7 +187,7 @@ def test_the_floor_knows_how_far_elements_are_rounded_down():
     """Of every tile with every spread: what a whole number of elements may have been before it was rounded."""
     seed, compared, broken = random.Random("rounded windows"), 0, 0
     while compared < 20:
-        bare = replace(with_axes(random_case(seed, 4), seed), rounds_windows=False)
+        bare = replace(with_axes(random_case(seed, 4), seed), zigzag_windows=False)
         windows = [array for array in bare.operands if any(len(terms) == 2 for terms in array.axes)]
         space = SpatialSpace(Ragged.ALL)
         task, several = task_of(bare, Sums.FULL), choices_of(bare, space)

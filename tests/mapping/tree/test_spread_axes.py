@@ -100,8 +100,8 @@ def test_loops_that_are_exchanged_cost_the_same_to_the_last_bit():
     assert broken > 50
 
 
-@pytest.mark.parametrize("moves_boxes, rounds_windows", [(False, False), (False, True), (True, False)])
-def test_elements_do_not_depend_on_which_of_two_loops_has_which_fraction(moves_boxes, rounds_windows):
+@pytest.mark.parametrize("moves_boxes, zigzag_windows", [(False, False), (False, True), (True, False)])
+def test_elements_do_not_depend_on_which_of_two_loops_has_which_fraction(moves_boxes, zigzag_windows):
     """To the last bit, as half of an element is rounded up or down: 3 x 7/3 x 7/2 is 24.5, or a little less."""
     tree = MachineTree("any", (), (), mac_pj=0.0, moves_boxes=moves_boxes)
     seed, order, halves = random.Random("halves"), [0, 1, 3, 2, 5, 4], 0
@@ -110,7 +110,7 @@ def test_elements_do_not_depend_on_which_of_two_loops_has_which_fraction(moves_b
         spread = [Fraction(1)] * 6
         for loop in seed.sample(range(2, 6), 2):
             spread[loop] = Fraction(seed.choice((5, 7, 9, 14)), seed.choice((2, 3, 4, 5, 6)))
-        placed = PlacedNest(nest, 8, ("I", "W", "O"), (), tree, rounds_windows=rounds_windows)
+        placed = PlacedNest(nest, 8, ("I", "W", "O"), (), tree, zigzag_windows=zigzag_windows)
         tiles = np.array([[seed.choice((1, 2, 3)) for _ in range(6)] for _ in range(20)], np.int64)
         for array in nest.operands:
             found = tile_elements(placed, array, tiles, tuple(spread))

@@ -24,15 +24,15 @@ TREES = (
     Mutant(
         "the checker never rounds iterations of windows",
         "mapping/tree/checker_tables.py",
-        "if cut.operand.placed.rounds_windows:",
-        "if cut.operand.placed.rounds_windows and cut.level > 99:",
+        "if cut.operand.placed.zigzag_windows:",
+        "if cut.operand.placed.zigzag_windows and cut.level > 99:",
         ("test_tree_certificate::test_the_checker_finds_the_least_itself",),
     ),
     Mutant(
         "mappings of ZigZag are priced with windows on average",
         "formats/zigzag/tree_mapping.py",
-        "rounds_windows=True",
-        "rounds_windows=False",
+        "zigzag_windows=True",
+        "zigzag_windows=False",
         ("test_zigzag_prices::test_a_chain_costs_what_zigzag_says",),
     ),
     Mutant(

@@ -105,7 +105,7 @@ def placed_layer(
     some: every choice is one placement. Raises `InputError` for an axis that the machine does not have.
     """
     homes = tuple(_homes(layer, mapping, tree))
-    bare = PlacedNest(layer.nest, layer.final_bits, homes, (), tree, rounds_windows=True)
+    bare = PlacedNest(layer.nest, layer.final_bits, homes, (), tree, zigzag_windows=True)
     for fault in placed_faults(bare):
         raise InputError(f"layer {layer.nest.name}: {fault}")
     known = {axis.name: axis.size for axis in tree.axes}

@@ -63,7 +63,7 @@ class _Cut:
     def parts(self) -> int:
         """Into how many parts of an element its room is divided."""
         placed = self.operand.placed
-        has_parts = placed.tree.moves_boxes or not placed.rounds_windows
+        has_parts = placed.tree.moves_boxes or not placed.zigzag_windows
         axes = [terms for terms in self.operand.array.axes if has_parts or len(terms) == 1]
         return prod(self.inside[loop].denominator for terms in axes for loop, _ in terms)
 
@@ -250,7 +250,7 @@ def _elements(cut: _Cut, tiles: NDArray[Any]) -> NDArray[Any]:
             (one, step), (other, further) = terms
             first, second = (tiles[:, at] * spread[at].numerator for at in (one, other))
             parts = [spread[at].denominator for at in (one, other)]
-            if cut.operand.placed.rounds_windows:
+            if cut.operand.placed.zigzag_windows:
                 first, second, parts = first // parts[0], second // parts[1], [1, 1]
             common = gcd(step, further)
             both = np.maximum(second - step // common * parts[1], 0) * (first - further // common * parts[0])

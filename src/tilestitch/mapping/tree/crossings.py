@@ -129,7 +129,8 @@ class OperandOnTree:
     def fan_out(self, crossing: int) -> FanOut:
         """How a fan-out divides what crosses it.
 
-        Counted by the loops that are spread there on top of those inside, without the loops that run in steps.
+        Tiles of neighbours are alike or differ: counted by the loops that are spread there. The rule of ZigZag's files
+        has one iteration of what is spread inside as well, of which windows overlap in part.
         """
         return self.memo.once(("fan out", crossing), lambda: self._fan_out(crossing))
 
@@ -144,11 +145,12 @@ class OperandOnTree:
             elif not (network.reduction if self.is_write else network.multicast):
                 outer = tuple(one if more == 1 else one / more for one, more in zip(outer, along, strict=True))
                 alone *= prod(along, start=Fraction(1))
-        rounds = self.placed.rounds_windows
+        rounds = self.placed.zigzag_windows
         inner, all_of_it = (
-            distinct(self.array, [float(one) for one in tile], rounds_windows=rounds) for tile in (together, outer)
+            distinct(self.array, [float(one) for one in tile], zigzag_windows=rounds) for tile in (together, outer)
         )
-        parts = all_of_it / inner
+        apart = [float(more / one) for more, one in zip(outer, together, strict=True)]
+        parts = all_of_it / inner if rounds else distinct(self.array, apart)
         return FanOut(together, round(parts * float(alone) if alone > 1 else parts), is_shared)
 
     def exchanging(self, crossing: int) -> int:
@@ -181,7 +183,7 @@ class OperandOnTree:
         if loop is None:
             return np.ones(len(tiles), np.bool_)
         insides = [self.inside(crossing), self.fan_out(crossing).together]
-        rounds = self.placed.rounds_windows
+        rounds = self.placed.zigzag_windows
         return np.logical_and(*(is_window(self.array, tiles, inside, loop, rounds=rounds) for inside in insides))
 
     def held(self, level: int, tiles: Tiles) -> Numbers:
@@ -338,7 +340,7 @@ class OperandOnTree:
         if self.placed.tree.moves_boxes:
             kept = kept_boxes(self.array, tiles, spread, loop)
         else:
-            kept = kept_elements(self.array, tiles, spread, loop, rounds=self.placed.rounds_windows)
+            kept = kept_elements(self.array, tiles, spread, loop, rounds=self.placed.zigzag_windows)
         new = np.rint(whole - kept)
         return np.rint(whole) - new if part is Part.FIRST else new
 
@@ -392,7 +394,7 @@ def tile_elements(placed: PlacedNest, array: LoopOperand, tiles: Tiles, spread: 
     if placed.tree.moves_boxes:
         return _box_elements(array, tiles, spread)
     sizes = zip(array.axes, array.shape, strict=True)
-    along = [_indices(terms, size, tiles, spread, rounds=placed.rounds_windows) for terms, size in sizes]
+    along = [_indices(terms, size, tiles, spread, rounds=placed.zigzag_windows) for terms, size in sizes]
     return product_of(np.array(along).reshape(-1, len(tiles)))
 
 

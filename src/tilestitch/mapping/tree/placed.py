@@ -76,7 +76,9 @@ class PlacedNest:
     limits: tuple[CutLimit, ...] = ()
     slides: tuple[Slide, ...] | None = None  # none: not chosen yet
     order: tuple[tuple[int, int], ...] = ()  # loops and factors of the innermost steps in turn; 0: all that are left
-    rounds_windows: bool = False  # iterations of windows that factors leave in part are rounded down, as ZigZag does
+    zigzag_windows: bool = (
+        False  # windows over neighbours are counted as ZigZag does, and their iterations rounded down
+    )
     memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
 
     @property
@@ -158,7 +160,7 @@ class PlacedNest:
         return prod(self.steps)
 
 
-def distinct(operand: LoopOperand, tile: Sequence[float], *, rounds_windows: bool = False) -> float:
+def distinct(operand: LoopOperand, tile: Sequence[float], *, zigzag_windows: bool = False) -> float:
     """Elements of an operand that a tile of so many iterations of each loop touches, each counted once.
 
     Iterations are those of an average tile where factors do not divide.
@@ -172,7 +174,7 @@ def distinct(operand: LoopOperand, tile: Sequence[float], *, rounds_windows: boo
             (first, step_first), (second, step_second) = terms
             common = gcd(step_first, step_second)
             a, b = tile[first], tile[second]
-            if rounds_windows:
+            if zigzag_windows:
                 a, b = whole(a), whole(b)
             counts.append(min(size, a * b - max(0, b - step_first // common) * (a - step_second // common)))
         elif terms:

@@ -128,7 +128,7 @@ def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
             found.terms[number, axis, 1 : 1 + len(flat)] = flat
             if tree.moves_boxes:
                 found.terms[number, axis, 6 : 6 + len(given)] = [abs(step) for _, step in given]
-            found.terms[number, axis, 8] = one.placed.rounds_windows
+            found.terms[number, axis, 8] = one.placed.zigzag_windows
         for level, memory in enumerate(one.memories):
             bits, limits = one.placed.limits_of(one.number, memory)
             found.size_bits[number, level], found.buffers[number, level] = bits, memory.buffers

@@ -64,22 +64,34 @@ def held_elements(arrays: Arrays, placed: Placed, operand: int, fan_outs: int, t
 
 
 @lending
-def _distinct(arrays: Arrays, placed: Placed, operand: int, fan_outs: int) -> float:
-    """`placed.distinct` of what is spread over so many fan-outs."""
+def _distinct(arrays: Arrays, operand: int, over: np.ndarray, under: np.ndarray) -> float:
+    """`placed.distinct` of what is spread so far, as fractions by loop."""
     whole, broken = 1.0, 1.0
     for axis in range(arrays.axes[operand]):
         terms, loop = arrays.terms[operand, axis, 0], arrays.terms[operand, axis, 1]
         if terms == 2:
             other = arrays.terms[operand, axis, 3]
-            a, b = placed.share[operand, fan_outs, loop], placed.share[operand, fan_outs, other]
+            a, b = over[loop] / under[loop], over[other] / under[other]
             if arrays.terms[operand, axis, 8] > 0:
                 a, b = np.floor(a + 1e-9), np.floor(b + 1e-9)
             twice = max(0.0, b - arrays.terms[operand, axis, 2]) * (a - arrays.terms[operand, axis, 4])
             here = min(float(arrays.terms[operand, axis, 5]), a * b - twice)
             whole, broken = with_factor(whole, broken, here)
         elif terms == 1:
-            whole, broken = with_factor(whole, broken, placed.share[operand, fan_outs, loop])
+            whole, broken = with_factor(whole, broken, over[loop] / under[loop])
     return whole * broken
+
+
+@lending
+def _parts(arrays: Arrays, placed: Placed, operand: int, level: int, over: np.ndarray, under: np.ndarray) -> float:
+    """Into how many parts a fan-out divides what crosses it: as `OperandOnTree.fan_out` has it."""
+    rounds = False
+    for axis in range(arrays.axes[operand]):
+        rounds = rounds or arrays.terms[operand, axis, 8] > 0
+    if not rounds:
+        return _distinct(arrays, operand, over, under)
+    inside = _distinct(arrays, operand, placed.over[operand, level], placed.under[operand, level])
+    return _distinct(arrays, operand, placed.over[operand, level + 1], placed.under[operand, level + 1]) / inside
 
 
 @inner
@@ -136,8 +148,9 @@ def place(arrays: Arrays, placed: Placed, operand: int, over: np.ndarray, under:
         if sharing == OWN:
             placed.differing[operand, level] = np.rint(every)
         else:
-            here = _distinct(arrays, placed, operand, level + 1)
-            placed.differing[operand, level] = np.rint(here / _distinct(arrays, placed, operand, level))
+            placed.differing[operand, level] = np.rint(
+                _parts(arrays, placed, operand, level, over[level], under[level])
+            )
         placed.whole[operand, level] = held_elements(arrays, placed, operand, level + 1, placed.steps)
         is_spread = False
         for outer in range(level if is_write and sharing == OWN else level + 1, levels + 1):
