@@ -316,6 +316,13 @@ TREES = (
         ("test_front_certificate::test_fronts_over_all_choices_are_accepted_and_not_without_a_point",),
     ),
     Mutant(
+        "windows of neighbours overlap as those of one iteration",
+        "mapping/tree/crossings.py",
+        "        if self.placed.zigzag_windows:\n            inner",
+        "        if self.array.axes:\n            inner",
+        ("test_tree_model::test_neighbours_with_other_pixels_get_tiles_of_their_own",),
+    ),
+    Mutant(
         "results leave before what the units stop for is there",
         "mapping/tree/loads.py",
         "        behind.add(RESULTS)\n",

@@ -145,12 +145,13 @@ class OperandOnTree:
             elif not (network.reduction if self.is_write else network.multicast):
                 outer = tuple(one if more == 1 else one / more for one, more in zip(outer, along, strict=True))
                 alone *= prod(along, start=Fraction(1))
-        rounds = self.placed.zigzag_windows
-        inner, all_of_it = (
-            distinct(self.array, [float(one) for one in tile], zigzag_windows=rounds) for tile in (together, outer)
-        )
-        apart = [float(more / one) for more, one in zip(outer, together, strict=True)]
-        parts = all_of_it / inner if rounds else distinct(self.array, apart)
+        if self.placed.zigzag_windows:
+            inner, all_of_it = (
+                distinct(self.array, [float(one) for one in tile], rounds=True) for tile in (together, outer)
+            )
+            parts = all_of_it / inner
+        else:
+            parts = distinct(self.array, [float(more / one) for more, one in zip(outer, together, strict=True)])
         return FanOut(together, round(parts * float(alone) if alone > 1 else parts), is_shared)
 
     def exchanging(self, crossing: int) -> int:

@@ -76,9 +76,7 @@ class PlacedNest:
     limits: tuple[CutLimit, ...] = ()
     slides: tuple[Slide, ...] | None = None  # none: not chosen yet
     order: tuple[tuple[int, int], ...] = ()  # loops and factors of the innermost steps in turn; 0: all that are left
-    zigzag_windows: bool = (
-        False  # windows over neighbours are counted as ZigZag does, and their iterations rounded down
-    )
+    zigzag_windows: bool = False  # iterations of windows are rounded down, and their overlaps counted, as ZigZag does
     memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
 
     @property
@@ -160,7 +158,7 @@ class PlacedNest:
         return prod(self.steps)
 
 
-def distinct(operand: LoopOperand, tile: Sequence[float], *, zigzag_windows: bool = False) -> float:
+def distinct(operand: LoopOperand, tile: Sequence[float], *, rounds: bool = False) -> float:
     """Elements of an operand that a tile of so many iterations of each loop touches, each counted once.
 
     Iterations are those of an average tile where factors do not divide.
@@ -174,7 +172,7 @@ def distinct(operand: LoopOperand, tile: Sequence[float], *, zigzag_windows: boo
             (first, step_first), (second, step_second) = terms
             common = gcd(step_first, step_second)
             a, b = tile[first], tile[second]
-            if zigzag_windows:
+            if rounds:
                 a, b = whole(a), whole(b)
             counts.append(min(size, a * b - max(0, b - step_first // common) * (a - step_second // common)))
         elif terms:

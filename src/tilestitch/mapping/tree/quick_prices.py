@@ -78,17 +78,17 @@ def _distinct(arrays: Arrays, operand: int, over: np.ndarray, under: np.ndarray)
             here = min(float(arrays.terms[operand, axis, 5]), a * b - twice)
             whole, broken = with_factor(whole, broken, here)
         elif terms == 1:
-            whole, broken = with_factor(whole, broken, over[loop] / under[loop])
+            whole, broken = with_factor(whole, broken, float(over[loop] / under[loop]))
     return whole * broken
 
 
 @lending
 def _parts(arrays: Arrays, placed: Placed, operand: int, level: int, over: np.ndarray, under: np.ndarray) -> float:
-    """Into how many parts a fan-out divides what crosses it: as `OperandOnTree.fan_out` has it."""
-    rounds = False
+    """Into how many parts a fan-out where so much is spread divides what crosses it: as `OperandOnTree.fan_out`."""
+    as_zigzag = False
     for axis in range(arrays.axes[operand]):
-        rounds = rounds or arrays.terms[operand, axis, 8] > 0
-    if not rounds:
+        as_zigzag = as_zigzag or arrays.terms[operand, axis, 8] > 0
+    if not as_zigzag:
         return _distinct(arrays, operand, over, under)
     inside = _distinct(arrays, operand, placed.over[operand, level], placed.under[operand, level])
     return _distinct(arrays, operand, placed.over[operand, level + 1], placed.under[operand, level + 1]) / inside
@@ -148,9 +148,8 @@ def place(arrays: Arrays, placed: Placed, operand: int, over: np.ndarray, under:
         if sharing == OWN:
             placed.differing[operand, level] = np.rint(every)
         else:
-            placed.differing[operand, level] = np.rint(
-                _parts(arrays, placed, operand, level, over[level], under[level])
-            )
+            parts = _parts(arrays, placed, operand, level, over[level], under[level])
+            placed.differing[operand, level] = np.rint(parts)
         placed.whole[operand, level] = held_elements(arrays, placed, operand, level + 1, placed.steps)
         is_spread = False
         for outer in range(level if is_write and sharing == OWN else level + 1, levels + 1):
