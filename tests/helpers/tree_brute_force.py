@@ -384,7 +384,10 @@ class _Operand:
         wide = self.wide(number)
         single = {name for _, name, _, one in networks if not getattr(one, shares)} - wide
         others = self.inside(number + 1) - single
-        parts = self.differing(others - inside - wide)
+        if self.placed.zigzag_windows:
+            parts = self.differing(others) / self.differing(inside | wide)
+        else:
+            parts = self.differing(others - inside - wide)
         for one in range(len(tile)):
             parts *= self.factor(single, one)
         parts = round(parts)
