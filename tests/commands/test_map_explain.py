@@ -1,15 +1,19 @@
 """`--explain`: our mapping beside one of ZigZag, row by row; the result is of ZigZag 3.9.1, a layer of ResNet-18."""
 
 import json
+from functools import partial
 
 import pytest
 
 from tests.helpers.zigzag_trees import DATA
 from tilestitch.base.errors import InputError
+from tilestitch.commands.map.run import nests_of
 from tilestitch.commands.map.tree_explain import explained, explained_json, explained_text
-from tilestitch.commands.map.tree_run import map_on_tree, open_tree_task
+from tilestitch.commands.map.tree_run import map_on_tree, open_free_task, open_tree_task
 from tilestitch.formats.zigzag.result import zigzag_result
 from tilestitch.hardware.tree import Flow
+from tilestitch.ir.choices import Objective
+from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.tables import Sums
 
 RESULT = DATA / "resnet18_11_complete.json"
@@ -51,6 +55,21 @@ def test_without_a_result_the_other_rule_for_sums_stands_beside_ours(mapped):
     (back,) = explained(map_on_tree(mapped.task, Sums.FINAL), None)
     assert (back.ours.energy_pj, back.theirs.energy_pj) == (one.theirs.energy_pj, one.ours.energy_pj)
     assert json.loads(json.dumps(explained_json([one])))[0]["rows"]
+
+
+def test_what_windows_cost_by_its_evaluator_is_said_where_it_is_not_what_they_cost_here(mapped):
+    """Of a search of ours: seven taps over several units are rounded down there, and not here."""
+    line = "O[n,m,x,y] += I[n,c,x+fx,y+fy] * W[m,c,fx,fy]; n=1 m=4 c=3 x=8 y=8 fx=7 fy=7"
+    load = partial(nests_of, layers=(), batch=None, dims={}, fold_bn=True)
+    free = map_on_tree(open_free_task(line, "gemmini", SpatialSpace(), (), load), objective=Objective.EDP)
+    (one,) = explained(free, None)
+    assert one.counted_pj < one.ours.energy_pj
+    said = f"ZigZag's counts windows otherwise: ours {one.counted_pj:,.3f} pJ by it"
+    assert said in explained_text(one)
+    assert explained_json([one])[0]["energy_by_zigzag_pj"] == one.counted_pj
+    (fixed,) = explained(mapped, None)
+    assert fixed.counted_pj == fixed.ours.energy_pj
+    assert "ZigZag's charges each row as we do" in explained_text(fixed)
 
 
 @pytest.mark.parametrize(

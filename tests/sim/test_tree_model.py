@@ -11,9 +11,14 @@ from tilestitch.commands.simulate.tree_layers import open_simulated, run_of
 from tilestitch.hardware.tree import Axis, Flow
 from tilestitch.ir.choices import Objective, Values
 from tilestitch.mapping.tree.chain import TreeMapping, price
-from tilestitch.mapping.tree.choices import Ragged
+from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
+from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.pace import RESULT, RESULTS, Crossed, Pace
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
+from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
+from tilestitch.mapping.tree.spatial import Opener, placement
+from tilestitch.mapping.tree.spread_task import task_of
+from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.sim.tree.simulated import simulate_on_tree
 
 ENGINE = """\
@@ -82,25 +87,44 @@ def test_what_an_engine_brings_is_not_ahead_when_the_units_begin(tmp_path):
     assert max(map(abs, errors)) <= 3
 
 
-@pytest.mark.parametrize(("by_zigzag", "read"), [(False, 16), (True, 8)])
-def test_neighbours_with_other_pixels_get_tiles_of_their_own(by_zigzag, read):
-    """Four buffers with two pixels each, the three taps beside one another inside: four values for each of the four.
-
-    ZigZag's evaluator has twice the four of one, as windows of one iteration begin at six places instead of three.
-    """
+def around_one_another(spread, by_zigzag):
+    """Eight pixels of three taps each on two fan-outs: one to the units of a buffer, and one to the buffers."""
     machine = tree(
         memory("buffer", [port("buffer", 8)], serves=("taps",)),
         memory("dram", [port("dram", 8)], serves=("taps", "pixels")),
         axes=(Axis("taps", 3), Axis("pixels", 4)),
     )
     line = nest("O[x] += A[x+f] * W[f]; x=8 f=3")
+    return PlacedNest(line, 8, ("A", "W", "O"), spread, machine, zigzag_windows=by_zigzag)
+
+
+@pytest.mark.parametrize(("by_zigzag", "read"), [(False, 16), (True, 8)])
+def test_neighbours_with_other_pixels_get_tiles_of_their_own(by_zigzag, read):
+    """Four buffers with two pixels each, the three taps beside one another inside: four values for each of the four.
+
+    ZigZag's evaluator has twice the four of one, as windows of one iteration begin at six places instead of three.
+    """
     spread = (Unrolled("taps", 1, Fraction(3)), Unrolled("pixels", 0, Fraction(4)))
-    placed = PlacedNest(line, 8, ("A", "W", "O"), spread, machine, zigzag_windows=by_zigzag)
+    placed = around_one_another(spread, by_zigzag)
     mapping = TreeMapping(((0, 2),), ((1, 1), (1, 1), (0, 1)))
     flows = price(placed, mapping).flows
     assert [one.accesses for one in flows if (one.operand, one.memory, one.flow) == (0, "dram", Flow.FEED)] == [read]
     found = simulate_on_tree(run_of(placed, mapping))
     assert [one.accesses for one in found.flows if (one.operand, one.memory, one.flow) == ("A", "dram", "feed")] == [16]
+
+
+@pytest.mark.parametrize("by_zigzag", [False, True])
+def test_compiled_searches_count_tiles_of_neighbours_alike(by_zigzag):
+    """The least energy of every choice is that of the search with tables, which prices tiles as above."""
+    task = task_of(around_one_another((), by_zigzag), Sums.FULL)
+    several = choices_of(task.bare, SpatialSpace(Ragged.ALL))
+    opener, compared = Opener(task, several), set()
+    for number in range(len(several)):
+        _, least_fj, _ = opener.least(number, MOST_LABELS, NEVER)
+        found = best_mapping(placement(task.bare, several, number), Sums.FULL)
+        assert least_fj / FEMTO + task.bare.nest.macs * task.bare.tree.mac_pj == pytest.approx(found.price.energy_pj)
+        compared.add(least_fj)
+    assert len(compared) > 10
 
 
 def test_results_leave_one_after_the_other():

@@ -62,9 +62,8 @@ def test_the_same_is_found_without_these_bounds(line, machine, objective, monkey
 
 
 def test_an_aim_says_how_many_cycles_are_left():
-    """Within it so many are, and two more are not."""
-    edp = Aim(NEVER, NEVER, 1000.0, 1, 1, 0, 0)
-    assert most_cycles_of(edp, 100) in (10, 11)
+    """Of a product the quotient, or its root."""
+    assert most_cycles_of(Aim(NEVER, NEVER, 1000.0, 1, 1, 0, 0), 100) == 10
     assert most_cycles_of(Aim(50, NEVER, 1000.0, 1, 1, 0, 0), 100) == -1
     assert most_cycles_of(Aim(NEVER, 7, inf, 0, 1, 0, 0), 100) == 7
-    assert most_cycles_of(Aim(NEVER, NEVER, 1000.0, 1, 2, 0, 0), 10) in (10, 11)
+    assert most_cycles_of(Aim(NEVER, NEVER, 1000.0, 1, 2, 0, 0), 10) == 10

@@ -323,6 +323,13 @@ TREES = (
         ("test_tree_model::test_neighbours_with_other_pixels_get_tiles_of_their_own",),
     ),
     Mutant(
+        "compiled searches count windows of neighbours by the rule of ZigZag's files",
+        "mapping/tree/quick_prices.py",
+        "as_zigzag = False\n",
+        "as_zigzag = True\n",
+        ("test_tree_model::test_compiled_searches_count_tiles_of_neighbours_alike",),
+    ),
+    Mutant(
         "results leave before what the units stop for is there",
         "mapping/tree/loads.py",
         "        behind.add(RESULTS)\n",

@@ -132,8 +132,8 @@ class GroupSearch:
             beside = self.group.least_busy(self.clock.kept, others)
             stops, prepared = self.group.least_stops(number), self.group.prepared.setdefault(key, {})
             search = self._search(*key)
-            if key not in self.group.fastest:
-                self.group.fastest[key] = search.fastest()
+            if key not in self.group.fastest:  # of too many choices none is asked for
+                self.group.fastest[key] = None if search.has_more() else search.fastest()
             self._timed[key] = TimedInner(search, self.clock, beside, stops, prepared, self.group.fastest[key])
         return self._timed[key]
 

@@ -52,7 +52,7 @@ class Group:
     _loads: dict[tuple[int, tuple[int, ...]], list[list[TimedCut]]] = field(default_factory=dict)
     inner: dict[Kind, InnerSearch] = field(default_factory=dict)  # of operators that run once, for every objective
     prepared: dict[Kind, dict[int, Prepared]] = field(default_factory=dict)
-    fastest: dict[Kind, Fastest | None] = field(default_factory=dict)
+    fastest: dict[Kind, Fastest | None] = field(default_factory=dict)  # none where nothing may be chosen
     _passed: dict[int, tuple[Cycles, Cycles]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.price import FusedPrice, fused_price
 from tilestitch.mapping.fused.shapes import Group
 from tilestitch.mapping.fused.timed_inner import Clock
-from tilestitch.mapping.fused.timed_sweep import Aim, is_above
+from tilestitch.mapping.fused.timed_sweep import Aim, is_above, most_cycles_of
 from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import SpatialSpace
@@ -256,7 +256,7 @@ def best_product(
     if below < inf:
         least_fj, power = _below(own_least[0] * FEMTO) + others.fj, POWERS[objective][1]
         most_fj = int(min(labels.NEVER, most / max(1, own_least[1] + others.cycles) ** power * (1 + 1e-12)))
-        most_cycles = int(min(labels.NEVER, (most / max(1, least_fj)) ** (1 / power) * (1 + 1e-12)))
+        most_cycles = most_cycles_of(_aim(objective, most), least_fj)
 
     def least_of(search: GroupSearch) -> float:
         fj, cycles = search.bounds()

@@ -99,7 +99,7 @@ def most_cycles_of(aim: Aim, fj: int) -> int:
     if aim.most_value == np.inf or aim.cycles_power == 0:
         return int(aim.most_cycles)
     most = (aim.most_value / max(1, fj) ** aim.energy_power) ** (1 / aim.cycles_power)
-    return int(min(aim.most_cycles, most * (1 + 1e-12) + 1))
+    return int(min(aim.most_cycles, most * (1 + 1e-12)))
 
 
 @lending
