@@ -1,5 +1,6 @@
 """A compiled network beside the sum of its layers mapped alone: the numbers of `map`, and parts that add up."""
 
+import itertools
 import json
 from dataclasses import replace
 from functools import cache
@@ -16,6 +17,7 @@ from tilestitch import map as mapped_by_command
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.load import parse_machine
 from tilestitch.ir.beside import BesideMap
+from tilestitch.ir.program import Kind
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline.beside import beside_map
 from tilestitch.pipeline.compilation import Compilation, given
@@ -104,6 +106,35 @@ def test_cores_are_a_mean() -> None:
     assert 0 < working < len(machine.cores) == 4
     assert beside.times[4].compiled_cycles == pytest.approx((4 - working) / 4 * beside.compiled_cycles)
     assert sum(row.compiled_cycles for row in beside.times) == pytest.approx(beside.compiled_cycles)
+
+
+def test_cores_that_a_kernel_leaves_out_have_no_work_meanwhile() -> None:
+    """Nor behind the last one that they are part of: two of four products have too few rows for all cores."""
+    net = Net()
+    first, second, third = (net.constant(np.ones(one, np.float32)) for one in ((32, 2), (32, 2), (2, 2)))
+    wide = net.op("MatMul", net.input(64, 32, name="x"), first)
+    narrow = net.op("MatMul", net.input(1, 32, name="y"), second)
+    again = net.op("MatMul", net.op("Add", wide, narrow), third)
+    product = net.model(net.op("MatMul", net.input(1, 64, name="z"), again))
+    done = api.compile(
+        product, parse_machine(FIVE_LEVELS, "five.yaml"), strategy="tvm", options=Options(beside_map=True)
+    )
+    beside, trace = given(given(done.report).beside), given(done.trace)
+    program, end = trace.program, int(trace.end_ticks.max())
+    core_of = np.array([-1 if one.core is None else one.core for one in program.engines])[program.engine]
+    is_work = (program.kind == Kind.COMPUTE) & (trace.end_ticks > trace.start_ticks)
+    without = 0
+    for core in range(4):
+        own = [np.flatnonzero(is_work & (core_of == core) & (program.kernel == at)) for at in range(5)]
+        rows = [at for at, one in enumerate(own) if len(one)]
+        for here, there in itertools.pairwise([-1, *rows]):
+            since = int(trace.end_ticks[own[here]].max()) if here >= 0 else 0
+            until = int(trace.start_ticks[own[there]].min())
+            others = is_work & (program.kernel > here) & (program.kernel < there)
+            without += max(0, int(trace.end_ticks[others].max(initial=since)) - since) if until > since else 0
+        without += end - int(trace.end_ticks[own[rows[-1]]].max()) if rows[-1] < len(program.kernels) - 1 else 0
+    assert without > 0
+    assert beside.times[4].compiled_cycles == pytest.approx(without / 4 / trace.ticks_per_cycle)
 
 
 def test_a_later_program_waits_longer() -> None:

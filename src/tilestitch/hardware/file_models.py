@@ -237,7 +237,7 @@ class MachineModel(Model):
     """A machine: a tree of memories with axes, and, where it is a chip to compile for, the units of its cores.
 
     `units`, `cores`, `link` and `setup` go together and make it a chip. A tree without them is compiled for as
-    docs/trees.md#compiling-for-a-tree says; to compile, either needs a `clock`.
+    docs/tree-compile.md says; to compile, either needs a `clock`.
     """
 
     name: _Name = Field(description="what reports and command lines call the machine", examples=["my-npu"])

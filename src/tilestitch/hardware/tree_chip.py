@@ -9,7 +9,7 @@
   inside LB. Of these memories the outermost that several units share and that keeps W alone is the weight area of a
   core, if LB does not keep W; the outermost that keeps O alone has the sums of products in parts.
 - What is no product is done where sums lie: as many elements a cycle as the innermost memory of results that several
-  units share can read. docs/trees.md#compiling-for-a-tree has the reasons.
+  units share can read. docs/tree-compile.md has the reasons.
 """
 
 from collections.abc import Iterable, Iterator

@@ -77,18 +77,23 @@ class _Done:
     """What cores do in cycles, mean over them: of each kernel a row, by column; and what they do for none."""
 
     cycles: np.ndarray
-    idle_cycles: float  # of cores that compute nothing at all
+    idle_cycles: float  # of cores that compute nothing at all, or while others do kernels that leave them out
 
 
 def _done(trace: Trace, cores: int) -> _Done:
     """The time of every core as parts: its products, other operators beside which none runs, and what it waits.
 
-    A core waits for what it computes next; behind its last operator for what that kernel brings out.
+    A core waits for what it computes next; behind its last operator for what that kernel brings out. While others do
+    kernels in between, or behind its last one, it has no work.
     """
     program = trace.program
     found, idle, end = np.zeros((len(program.kernels), 3)), 0.0, int(trace.end_ticks.max(initial=0))
     core_of = np.array([-1 if one.core is None else one.core for one in program.engines], np.int64)
     computing = np.flatnonzero((program.kind == Kind.COMPUTE) & (trace.end_ticks > trace.start_ticks))
+    computing = computing[np.argsort(trace.start_ticks[computing], kind="stable")]
+    runs = [computing[program.kernel[computing] == kernel] for kernel in range(len(program.kernels))]
+    begun = [trace.start_ticks[one] for one in runs]
+    ended = [np.maximum.accumulate(trace.end_ticks[one]) for one in runs]
     for core in range(cores):
         own = computing[core_of[program.engine[computing]] == core]
         if not len(own):
@@ -98,14 +103,34 @@ def _done(trace: Trace, cores: int) -> _Done:
         start, stop, kernel = trace.start_ticks[own], trace.end_ticks[own], program.kernel[own]
         product = (program.flags[own] & Flag.MATRIX) != 0
         before = np.concatenate([[0], np.maximum.accumulate(stop)])  # until when something has run
-        np.add.at(found[:, WAITS], kernel, np.maximum(0, start - before[:-1]))
+        waited = np.maximum(0, start - before[:-1])
+        without = np.zeros_like(waited)
+        for at in np.flatnonzero(waited):
+            last = kernel[at - 1] if at else -1
+            between = range(last + 1, kernel[at])
+            without[at] = _other_work(begun, ended, between, before[at], start[at])
+        np.add.at(found[:, WAITS], kernel, waited - without)
         last = int(stop.argmax())
-        found[kernel[last], WAITS] += end - before[-1]
+        behind = 0 if kernel[last] == len(runs) - 1 else end - before[-1]
+        found[kernel[last], WAITS] += end - before[-1] - behind
+        idle += without.sum() + behind
         np.add.at(found[:, PRODUCTS], kernel[product], (stop - start)[product])
         beside = _covered(start[product], stop[product], stop) - _covered(start[product], stop[product], start)
         np.add.at(found[:, OTHERS], kernel[~product], (stop - start - beside)[~product])
     scale = trace.ticks_per_cycle * cores
-    return _Done(found / scale, idle / scale)
+    return _Done(found / scale, float(idle) / scale)
+
+
+def _other_work(
+    begun: Sequence[np.ndarray], ended: Sequence[np.ndarray], kernels: range, since: int, until: int
+) -> int:
+    """How long some kernels still compute in a stretch of time: from its beginning to the last of their operators."""
+    latest = since
+    for kernel in kernels:
+        count = int(np.searchsorted(begun[kernel], until))
+        if count:
+            latest = max(latest, int(ended[kernel][count - 1]))
+    return min(latest, until) - since
 
 
 def _covered(start: np.ndarray, stop: np.ndarray, until: np.ndarray) -> np.ndarray:
