@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from random import Random
 
@@ -200,6 +201,29 @@ def test_results_beside_each_other_are_cut_at_the_same_height():
     done = compiled(model, machine, blocks_by(model, machine, (range(3), 16)))
     assert done.schedule is not None
     assert max(strip.extents[2] for _, strip in done.schedule.kernels[0].strips) == 4
+
+
+def test_strips_of_two_results_may_begin_in_more_places_than_there_are_cores(tmp_path):
+    """One is cut along its first axis, the other one, transposed, along its second: 8 and 10 places on 18 cores."""
+    net = Net()
+    made = net.op("MatMul", net.input(3, 8, 14, 8), net.random(8, 96))
+    turned = net.op("Transpose", net.op("Add", made, net.random(96)), perm=[0, 2, 1, 3])
+    model = net.model(turned, made)
+    done = api.compile(model, "mlu100", strategy="one-block", verify=True)
+    assert done.schedule is not None
+    assert done.report is not None
+    tilings = [kernel.tiling for kernel in done.schedule.kernels]
+    assert any(prod(one.splits) > 32 for one in tilings)
+    assert done.report.verified
+    onnx.save(model, tmp_path / "net.onnx")
+    given = [tmp_path / "net.onnx", "--machine", "mlu100"]
+    kept = run(
+        "compile", *given, "--strategy", "one-block", "--stop-after", "schedule", "--json", tmp_path / "plan.json"
+    )
+    assert kept.exit_code == 0
+    again = run("compile", tmp_path / "net.onnx", "--from", tmp_path / "plan.json")
+    assert again.exit_code == 0
+    assert f"{done.report.latency_cycles:,} cycles" in again.output
 
 
 def small(lb_bytes: int) -> Accelerator:

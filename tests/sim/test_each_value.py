@@ -93,6 +93,36 @@ def test_bounds_follow_what_is_rounded():
     assert (bounds[power] > 2e-7 * exponential).all()
 
 
+def test_errors_in_common_add_up_as_they_are():
+    """Of y + relu(y) they are twice those of y, also behind a Reshape; of two products they add up as squares."""
+    net = Net()
+    x, weight = net.input(16, 64, name="x"), net.random(64, 24)
+    y, other = net.op("MatMul", x, weight), net.op("MatMul", net.input(16, 64, name="z"), weight)
+    flat = net.op("Relu", net.op("Reshape", y, [384]))
+    alike, apart = net.op("Add", y, net.op("Reshape", flat, [16, 24])), net.op("Add", y, net.op("Relu", other))
+    square = net.op("MatMul", y, net.op("Transpose", y, perm=[1, 0]))
+    product = net.op("MatMul", y, net.op("Transpose", other, perm=[1, 0]))
+    graph = net.graph(y, alike, apart, square, product)
+    inputs = random_inputs(graph)
+    inputs["z"] = inputs["x"]
+    bounds, values = rounding(graph, [inputs], [{}])[0].wide, interpret(graph, inputs, wide=True)
+    positive = values[y] > 0
+    assert (bounds[alike][positive] > 1.999 * bounds[y][positive]).all()
+    assert (bounds[alike] < 2.2 * bounds[y] + 1e-6).all()
+    assert (bounds[apart][positive] < 1.6 * bounds[y][positive] + 1e-6).all()
+    assert (bounds[square] > 1.05 * bounds[product]).all()
+
+
+@pytest.mark.parametrize("kind", ["Relu", "Gelu"])
+def test_what_adds_to_itself_again_and_again_passes(kind):
+    """Each time what was rounded before is there twice."""
+    net = Net()
+    y = net.op("MatMul", net.input(64, 64, name="x"), net.random(64, 64))
+    for _ in range(8):
+        y = net.op("Add", y, net.op(kind, y))
+    assert verified(net.model(y)).outcome is Outcome.PASSED
+
+
 def test_bounds_are_the_same_from_a_second_thread(monkeypatch):
     """Which large results get."""
     net = Net()

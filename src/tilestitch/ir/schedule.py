@@ -33,7 +33,7 @@ class Tiling:
     have one entry per dim of the sink, except `reduction`: one per dim of the anchor.
     """
 
-    splits: tuple[int, ...]  # pieces over the cores; their product is the number of cores at work
+    splits: tuple[int, ...]  # pieces over the cores; their product is the number of cores at work, but for strips
     tile: tuple[int, ...]  # largest extent of a tile
     steps: tuple[int, ...]  # pieces and tiles begin at multiples of this
     order: tuple[int, ...]  # dims, outermost loop first

@@ -145,7 +145,7 @@ def _kernel(kernel: Kernel, graph: Graph, machine: Accelerator) -> Iterator[str]
         yield f"its order {tiling.order} is not an order of {counted(dims, 'dim')}"
     if min((*tiling.splits, *tiling.tile, *tiling.steps), default=1) < 1:
         yield "splits, tiles and steps are at least 1"
-    elif prod(tiling.splits) > len(kernel.cores):
+    elif not kernel.strips and prod(tiling.splits) > len(kernel.cores):
         yield f"is split {prod(tiling.splits)} times over {counted(len(kernel.cores), 'core')}"
     if not kernel.streamed and tiling.steps != cuts_of(graph, operators).steps:
         yield f"is cut at multiples of {tiling.steps}; expected {cuts_of(graph, operators).steps}"

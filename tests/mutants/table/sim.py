@@ -98,6 +98,13 @@ SIM = (
         ("test_each_value::test_an_error_beside_large_values_is_seen",),
     ),
     Mutant(
+        "errors that two operands have in common are taken for independent",
+        "sim/chip/rounding.py",
+        "first = moved.related[alike[0]] if moved.related else alike[0]",
+        "first = alike[0]",
+        ("test_each_value::test_errors_in_common_add_up_as_they_are",),
+    ),
+    Mutant(
         "any float16 error passes",
         "sim/chip/check.py",
         "FLOAT16_FACTOR = 4.0",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from math import prod
 
 import ml_dtypes
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from tilestitch.base.dtypes import FLOAT16_MAX, DType
 from tilestitch.base.storage import array_type
 from tilestitch.ir.graph import Access, Graph, Operator
-from tilestitch.ops import RULES
+from tilestitch.ops import RULES, VIEWS, is_elementwise
 from tilestitch.sim.chip.probing import NOWHERE, Places
 from tilestitch.sim.chip.rounding import EXACT, FACTOR, UNIT, Bound, Computed, Moved, bounds_of
 from tilestitch.sim.chip.values import constant_to_storage, operand, read_plans, store, to_arithmetic, to_storage
@@ -88,6 +89,7 @@ class _Walk:
         self.graph, self.known, self.long, self.other = graph, known, long, other
         self.values: dict[str, np.ndarray] = {}
         self.bounds: tuple[dict[str, Bound], dict[str, Bound]] = {}, {}  # wide, narrow
+        self.origins: dict[str, frozenset[str]] = {}  # of computed tensors those whose errors theirs follow from
         self.steps: dict[str, np.ndarray] = {}
         self.beyond: list[tuple[str, int, int]] = []
 
@@ -137,28 +139,48 @@ class _Walk:
         computed = Computed(op, plans, arithmetic, results)
         for write, result in zip(op.writes, results, strict=True):
             self._expect_32_bits(write.tensor, _unwrapped(op, arithmetic, result))
-        self._bound_both(computed)
+        self._bound_both(computed, self._related(op))
         for write, result in zip(op.writes, results, strict=True):
             self._keep(op, write, result)
+            self.origins[write.tensor] = self._origins(op) or frozenset({write.tensor})
 
-    def _bound_both(self, computed: Computed) -> None:
+    def _related(self, op: Operator) -> tuple[int, ...]:
+        """Of each operand the first one that has errors in common with it."""
+        found: list[int] = []
+        for number, read in enumerate(op.reads):
+            origins = self.origins.get(read.tensor, frozenset())
+            others = (at for at in range(number) if origins & self.origins.get(op.reads[at].tensor, frozenset()))
+            found.append(next((found[at] for at in others), number))
+        return tuple(found)
+
+    def _origins(self, op: Operator) -> frozenset[str]:
+        """What the errors of a result follow from, if it follows from its operands element by element; else nothing."""
+        tensors = self.graph.tensors
+        keeps_all = len(op.writes) == len(op.reads) == 1 and prod(tensors[op.reads[0].tensor].shape) == prod(
+            tensors[op.writes[0].tensor].shape
+        )
+        if not (is_elementwise(op) or (op.kind in VIEWS and keeps_all)):
+            return frozenset()
+        return frozenset().union(*(self.origins.get(read.tensor, frozenset()) for read in op.reads))
+
+    def _bound_both(self, computed: Computed, related: tuple[int, ...]) -> None:
         """Of the results at both widths, at the same time where that is worth it."""
         if max(result.size for result in computed.results) < _WORTH_A_THREAD:
             for wide in (True, False):
-                self._bound(computed, wide=wide)
+                self._bound(computed, related, wide=wide)
             return
-        narrow = self.other.submit(self._bound, computed, wide=False)
-        self._bound(computed, wide=True)
+        narrow = self.other.submit(self._bound, computed, related, wide=False)
+        self._bound(computed, related, wide=True)
         narrow.result()
 
     @np.errstate(all="ignore")  # which holds for one thread
-    def _bound(self, computed: Computed, *, wide: bool) -> None:
+    def _bound(self, computed: Computed, related: tuple[int, ...], *, wide: bool) -> None:
         op, bounds = computed.op, self.bounds[0 if wide else 1]
         mine = []
         for plan in computed.plans:
             bound = bounds[plan.access.tensor]
             mine.append(None if bound is None else bound[plan.region.slices])
-        found = bounds_of(Moved(computed, mine))
+        found = bounds_of(Moved(computed, mine, related))
         for write, result, bound in zip(op.writes, computed.results, found, strict=True):
             tensor = self.graph.tensors[write.tensor]
             bound = _with_storing(op, result, bound, tensor.dtype, wide=wide)

@@ -1,8 +1,9 @@
 """How far rounding alone may move each value of a network: a running error analysis of the network untiled.
 
 Beside every value goes a bound. An operator makes its own from those of its operands, each moved by its bound, and from
-the rounding that it adds itself; what is independent adds up as squares do. All is `FACTOR` times what one rounding of
-each step gives, so that two right implementations, each in an order of its own, differ by less.
+the rounding that it adds itself. What is independent adds up as squares do. What follows from the same numbers element
+by element, as x and relu(x) do, has the same errors, which add up as they are. All is `FACTOR` times what one rounding
+of each step gives, so that two right implementations, each in an order of its own, differ by less.
 
 Source: Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, section 3.3 (running error analysis); for
 sums Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis, SIAM J. Sci. Comput. 41(5), 2019: the
@@ -105,6 +106,7 @@ class Moved:
 
     computed: Computed
     bounds: Sequence[Bound]  # of the shapes in which they are stored
+    related: Sequence[int] = ()  # of each operand the first that has errors in common with it; none: each by itself
 
     def bound(self, number: int) -> Bound:
         found = self.bounds[number]
@@ -143,15 +145,27 @@ def bounds_of(moved: Moved) -> list[Bound]:
         return [_monotone(moved)]
     if op.kind in ("arg_max", "arg_min"):
         return [_place(op, computed.operand(0), moved.bound(0))]
-    bounds = [moved.bound(number) for number in range(len(stored))]
     if is_elementwise(op):
-        squares = computed.own
-        for access in dict.fromkeys(op.reads):  # what is read twice moves together: x - x is zero
-            alike = [number for number, read in enumerate(op.reads) if read == access]
-            if bounds[alike[0]] is not None:
-                squares = squares + np.square(_moved_by(computed, alike, bounds[alike[0]]), dtype=np.float64)
-        return [np.sqrt(squares)]
-    return _sampled(op, computed.operands, bounds)
+        return [_elementwise(moved)]
+    return _sampled(op, computed.operands, [moved.bound(number) for number in range(len(stored))])
+
+
+def _elementwise(moved: Moved) -> np.ndarray:
+    """The change with each operand, and the operator's own rounding."""
+    computed = moved.computed
+    reads, squares = computed.op.reads, computed.own
+    together: dict[int, np.ndarray] = {}  # the changes with operands that have errors in common
+    for access in dict.fromkeys(reads):  # what is read twice moves together: x - x is zero
+        alike = [number for number, read in enumerate(reads) if read == access]
+        bound = moved.bound(alike[0])
+        if bound is None:
+            continue
+        change = _moved_by(computed, alike, bound)
+        first = moved.related[alike[0]] if moved.related else alike[0]
+        together[first] = together[first] + change if first in together else change
+    for change in together.values():
+        squares = squares + np.square(change, dtype=np.float64)
+    return np.sqrt(squares)
 
 
 def _monotone(moved: Moved) -> np.ndarray:
@@ -189,15 +203,17 @@ def _contraction(moved: Moved) -> Bound:
 
     A partial sum is part of the whole, and what random terms add to that: n/3 and n/6 of their squares on average.
     Everything is in roundings of the largest a times the largest b, so that squares of small numbers stay in float32.
+    Where a and b have errors in common, both add up: the square of a sum of two is at most twice that of both.
     """
     computed = moved.computed
     result, terms = computed.results[0], _terms(computed.op)
     a, b = computed.factors
     largest = a.scale * b.scale
-    total = max(terms / 6, 2.0) * _products(computed, _and_its_own(moved, terms), b.squares)
+    twice = 2.0 if len(moved.related) > 1 and moved.related[1] == 0 else 1.0
+    total = max(terms / 6, 2.0) * _products(computed, _and_its_own(moved, terms, twice), b.squares)
     if moved.bounds[1] is not None:
         off = _factor(moved.bounds[1])
-        total += (off.scale / b.scale / UNIT) ** 2 * _products(computed, a.squares, off.squares)
+        total += twice * (off.scale / b.scale / UNIT) ** 2 * _products(computed, a.squares, off.squares)
     added = computed.operand(2) if len(computed.stored) > 2 else None
     whole = (result if added is None else np.subtract(result, added, dtype=np.float32)) / largest
     total += terms / 3 * np.square(whole, out=whole)
@@ -208,13 +224,16 @@ def _contraction(moved: Moved) -> Bound:
     return np.sqrt(total, out=total) * (largest * UNIT)
 
 
-def _and_its_own(moved: Moved, terms: int) -> np.ndarray:
-    """Squares of what the first factor may be off by and of what multiplying with it rounds, the latter being 1."""
+def _and_its_own(moved: Moved, terms: int, times: float) -> np.ndarray:
+    """Squares of what the first factor may be off by, and of what multiplying with it rounds, the latter being 1.
+
+    The former counts so many times.
+    """
     a = moved.computed.factors[0]
     bound = moved.bounds[0]
     if bound is None:
         return a.squares
-    found = np.square(bound * np.float32(1 / (a.scale * UNIT * max(terms / 6, 2.0) ** 0.5)))
+    found = np.square(bound * np.float32(times**0.5 / (a.scale * UNIT * max(terms / 6, 2.0) ** 0.5)))
     found += a.squares
     return found
 
