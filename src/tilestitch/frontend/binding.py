@@ -133,5 +133,5 @@ def _sized(where: str, name: str, axes: tuple[int | str, ...], sizes: Mapping[st
 
 
 def _without_size(where: str, name: str, number: int, symbol: str) -> str:
-    way_out = f"--dim {symbol}=SIZE" + (" or --batch SIZE" if number == 0 else "")
+    way_out = f"--dim {symbol}=SIZE" + (" or --batch SIZE" if number == 0 else "; the batch is dim 0")
     return f"{where}: input '{name}': dim {number}, '{symbol}', has no size; give it: {way_out}."

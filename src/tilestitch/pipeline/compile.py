@@ -102,8 +102,8 @@ def requested(
     runs, ragged = divmod(total, static or 1)
     if ragged:
         raise InputError(
-            f"{name}: its batch is fixed at {static}, and {total} samples are asked for; "
-            f"ask for a multiple of {static}, or export it with a symbolic batch"
+            f"{name}: its batch, dim 0 of its inputs, is fixed at {static}, and {total} samples are asked for; "
+            f"ask for a multiple of {static}, or export it with a symbolic dim 0"
         )
     clusters = min(machine.clusters, runs)
     share = (static or 1) * ceil_div(runs, clusters)  # of the busiest cluster

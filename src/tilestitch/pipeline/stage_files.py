@@ -248,8 +248,8 @@ def _object(tree: Any) -> dict[str, Any]:
 def _expect_graph(start: Started, graph: Graph) -> None:
     if start.value["graph_sha256"].text("a digest") != graph_digest(graph):
         raise InputError(
-            f"{start.where}: is of a network {printable(start.network)!r} that differs from {graph.name!r} as it is "
-            "read here; give the network, --dim and batch that it was made with"
+            f"{start.where}: is of a network {printable(start.network)!r}, and the one that was given differs from it "
+            "as it is read here; give the network, --dim and batch that it was made with"
         )
 
 

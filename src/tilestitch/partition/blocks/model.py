@@ -61,8 +61,9 @@ def block_model(machine: Accelerator) -> BlockModel:
     core = machine.cores[0]
     if core.matrix is None or any(other.matrix is None for other in machine.cores):
         raise InputError(
-            f"machine {machine.name}: has a core without a matrix unit, whose blocks the model cannot price; choose a "
-            "machine of which every core has one, such as mlu100"
+            f"machine {machine.name}: has a core without a matrix unit, for which plans of fused blocks (baseline, "
+            "fixed-cores, dlfusion and so on) have no prices; leave them out, or choose a machine of which every core "
+            "has one, such as mlu100"
         )
     rates = [matrix_rate(core.matrix, dtype) for dtype, _ in core.matrix.rates]
     rate = float(min(rate for rate in rates if rate is not None))
