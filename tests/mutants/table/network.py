@@ -6,6 +6,13 @@ OPERATORS = "test_frontend::test_a_node_means_what_onnxruntime_computes"
 
 NETWORK = (
     Mutant(
+        "kernels are tried on fewer cores where arithmetic alone takes longer there",
+        "pipeline/search/beginnings.py",
+        "while most > 0 and least_cycles * cores < most * self.fastest.latency_cycles:",
+        "while most > 0:",
+        ("test_fewer_cores::test_fewer_cores_are_not_tried_where_arithmetic_alone_takes_longer",),
+    ),
+    Mutant(
         "a product of integers forgets what stands for zero",
         "ops/contraction.py",
         "a, b = first - zeros[0], second - zeros[1]",

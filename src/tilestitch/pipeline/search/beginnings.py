@@ -7,16 +7,17 @@ samples an iteration than there would be room for otherwise.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tilestitch.cost.bounds import bounds
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import Effort
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.tile_rule import TileRoom, TileRule
 from tilestitch.pipeline.search.banding import with_bands
-from tilestitch.pipeline.search.candidate import Candidate
+from tilestitch.pipeline.search.candidate import NAME, Candidate
 from tilestitch.pipeline.search.columns import with_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator, latency_cycles
 from tilestitch.pipeline.search.fusing import with_attention
-from tilestitch.pipeline.search.moves import WHOLE_ROOM, with_rules
+from tilestitch.pipeline.search.moves import WHOLE_ROOM, with_fewer_cores, with_rules
 from tilestitch.pipeline.search.parting import with_folded_constants
 from tilestitch.pipeline.search.places import recounted
 from tilestitch.pipeline.search.splitting import with_parts_that_fit
@@ -93,6 +94,35 @@ class _Beginnings:
                 self.found.append(one)
         evaluator.instructions = spent
 
+    def add_on_fewer_cores(self) -> None:
+        """Add the fastest, also uncut, with every kernel on fewer cores, where that is faster than all others.
+
+        Where kernels are small, transfers to and from many cores take longest. The cores are halved as long as that is
+        not much slower and arithmetic alone would end before the fastest. Not at the expense of the budget.
+        """
+        evaluator, best, spent = self.evaluator, self.fastest, self.evaluator.instructions
+        self._add_halved(best.candidate, best.latency_cycles)
+        if self.fastest is not best:
+            self._add_halved(best.candidate.uncut(evaluator.graph(best.candidate)), None)
+        evaluator.instructions = spent
+
+    def _add_halved(self, one: Candidate, latency_cycles: int | None) -> None:
+        """Add a candidate on fewer cores; it takes so many cycles on all of them."""
+        evaluator, cores = self.evaluator, len(self.machine.cores)
+        graph, iterations = evaluator.graph(one), self.request.run(NAME, one.batch).iterations
+        least_cycles = bounds(graph, self.machine, iterations=iterations).attainable_cycles
+        most = cores // 2
+        while most > 0 and least_cycles * cores < most * self.fastest.latency_cycles:
+            way = with_fewer_cores(one, graph, cores, most)
+            found = evaluator.evaluate(way, lowered_limit(self.found))
+            if found is None or (latency_cycles is not None and found.latency_cycles > FAR * latency_cycles):
+                return
+            latency_cycles = found.latency_cycles
+            if latency_cycles < self.fastest.latency_cycles:
+                self.tried.append(way)
+                self.found.append(found)
+            most //= 2
+
     def add_with_more_samples(self, batches: Sequence[int]) -> None:
         """Add more samples an iteration where constants that come in every one take most of the fastest's time.
 
@@ -146,6 +176,7 @@ def beginnings(
     if state.found:
         state.add_with_more_samples(batches)
         state.add_faster_in_parts(batches)
+        state.add_on_fewer_cores()
     return state.found, state.tried
 
 

@@ -8,7 +8,7 @@ from math import prod
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
-from tilestitch.ir.graph import DimKind, Graph
+from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, Once, TileRoom, TileRule
 from tilestitch.pipeline.search.banding import band
 from tilestitch.pipeline.search.borders import borders
@@ -172,17 +172,41 @@ def _brought_again(scene: Scene) -> dict[str, int]:
 
 
 def divide(scene: Scene) -> Iterator[Candidate]:
-    """Kernels that are alike divided among all cores along other dims, along few first, or as the estimate says."""
+    """Kernels that are alike divided among all cores along other dims, along few first, or as the estimate says.
+
+    Those on fewer cores first go to twice as many, and to half as many.
+    """
     graph, candidate, cores = scene.graph, scene.candidate, len(scene.machine.cores)
     asked = {one.sink: one.splits for one in candidate.rules}
     for sinks in scene.alike:
-        dims = graph.by_name[sinks[0]].dims
-        ways = possible_splits(tuple(dim.extent if dim.kind is DimKind.PARALLEL else 1 for dim in dims), cores)
-        most = max(map(prod, ways))
-        used = [splits for splits in ways if prod(splits) == most]
-        for splits in (*sorted(used, key=lambda splits: sum(one > 1 for one in splits)), ()):
-            if splits != asked.get(sinks[0], ()):
+        ways, now = divisions(graph.by_name[sinks[0]], cores), asked.get(sinks[0], ())
+        used = divisions_among(ways, cores)
+        if now and prod(now) < prod(used[0]):
+            for most in (2 * prod(now), prod(now) // 2):
+                yield from (with_rules(candidate, sinks, splits=one) for one in divisions_among(ways, most)[:1])
+        for splits in (*used, ()):
+            if splits != now:
                 yield with_rules(candidate, sinks, splits=splits)
+
+
+def divisions(op: Operator, cores: int) -> list[tuple[int, ...]]:
+    """Every way to divide an operator among cores or some of them."""
+    return possible_splits(tuple(dim.extent if dim.kind is DimKind.PARALLEL else 1 for dim in op.dims), cores)
+
+
+def divisions_among(ways: Sequence[tuple[int, ...]], most: int) -> list[tuple[int, ...]]:
+    """Those on the most cores up to so many, first those along few dims; none where `most` is 0."""
+    able = [splits for splits in ways if prod(splits) <= most]
+    used = max(map(prod, able), default=0)
+    return sorted((one for one in able if prod(one) == used), key=lambda splits: sum(part > 1 for part in splits))
+
+
+def with_fewer_cores(candidate: Candidate, graph: Graph, cores: int, most: int) -> Candidate:
+    """The candidate with every kernel divided among `most` of the cores, or as many fewer as it can have."""
+    for sink in candidate.sinks:
+        ways = divisions(graph.by_name[sink], cores)
+        candidate = with_rules(candidate, [sink], splits=divisions_among(ways, most)[0])
+    return candidate
 
 
 def park(scene: Scene) -> Iterator[Candidate]:
