@@ -34,8 +34,16 @@ def test_engines_are_read_and_shown():
     "found, instead, words",
     [
         ("[dram, buffer]", "[dram, cache]", "loads: joins 'cache', which is no memory; known: rf, buffer, dram"),
-        ("[dram, buffer]", "[dram]", "dma.loads.joins: expected two memories, such as [dram, buffer], found"),
-        ("[dram, buffer]", "[dram, dram]", "dma.loads.joins: expected two memories"),
+        (
+            "[dram, buffer]",
+            "[dram]",
+            "dma.loads.joins: expected two memories, such as [dram, buffer], each once, found 'dram'",
+        ),
+        (
+            "[dram, buffer]",
+            "[dram, dram]",
+            "dma.loads.joins: expected two memories, such as [dram, buffer], each once, found 'dram, dram'",
+        ),
         ("[dram, buffer]", "[dram, rf]", "no operand crosses directly; such are dram and buffer, buffer and rf"),
         ("count: 2", "count: 0", "dma.loads.count: expected a whole number of engines above 0"),
         ("setup_cycles: 100", "setup_cycles: -1", "dma.loads.setup_cycles: expected a whole number of cycles"),

@@ -281,6 +281,21 @@ def test_an_error_does_not_grow_without_bounds():
     assert lines[-1] == "npu.yaml: and 900 more mistakes"
 
 
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("1.0499999999999998 b", Fraction("1.0499999999999998")),
+        ("1e-3 b", Fraction(1, 1000)),
+        ("2.5E2 B", Fraction(2000)),
+        ("0.00000000000000000001 b", Fraction(1, 10**20)),
+    ],
+)
+def test_a_bandwidth_is_any_positive_number(text, bits):
+    """Of as many digits as programs print."""
+    tree = parse_tree(TREE.replace("{width_bits: 64}", f"{{width_bits: 64, bandwidth: {text}/cycle}}"), "npu.yaml")
+    assert tree.memories[-1].ports[0].bits_per_cycle == bits
+
+
 def test_clock_rates_sizes_and_areas_have_units():
     """A rate a second is divided by the clock, exactly; what says no rate moves its width in a cycle."""
     text = (

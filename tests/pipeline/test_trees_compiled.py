@@ -71,6 +71,26 @@ def test_a_network_runs_on_a_tree(machine: str, strategy: str, name: str) -> Non
     assert sum(one.instructions for one in report.engines if one.kind.startswith("dma")) == 0
 
 
+@pytest.mark.parametrize(
+    ("dma", "carrier"),
+    [
+        ("", "no DMA engine carries transfers, cores do"),
+        ("local, buffer", "no DMA engine carries transfers, cores do"),
+        ("shared, local", "each core has DMA engines of its own: link (shared, local)"),
+        ("dram, shared", ""),
+    ],
+)
+def test_a_report_says_what_carries_transfers(dma: str, carrier: str) -> None:
+    """Engines inside LB are those of its tiles."""
+    entry = f"  - {{name: link, joins: [{dma}], count: 2, setup_cycles: 9, bandwidth: 16 B/cycle}}\n"
+    machine = parse_machine(FIVE_LEVELS + ("dma:\n" + entry if dma else ""), "five.yaml")
+    done = compile_network(model("resnet18", True), "resnet18", machine, strategy_named("tvm"), Options(batch=1))
+    assert done.report is not None
+    (note,) = (one for one in done.report.notes if one.startswith("A tile of a product takes"))
+    assert ("; " in note) == bool(carrier)
+    assert carrier in note
+
+
 def test_a_network_runs_on_a_chip_with_memories_inside_its_local_buffers() -> None:
     """Tiles take what the mapper finds there: behind a slower scratchpad they take longer."""
     text = preset_text("toy").replace("int8: 2}  # assumed", "int8: 1}")

@@ -20,7 +20,7 @@ from tilestitch.hardware.unit_models import SETUP_CYCLES, Model
 class PairField:
     """Two memories by name."""
 
-    expected = "two memories, such as [dram, buffer]"
+    expected = "two memories, such as [dram, buffer], each once"
     schema: ClassVar[Mapping[str, Json]] = {
         "type": "array",
         "items": NameField().schema,
@@ -32,7 +32,7 @@ class PairField:
     def __call__(self, found: object) -> tuple[str, str]:
         names = [NameField()(one) for one in cast("list[object]", found)] if isinstance(found, list) else []
         if len(set(names)) != 2 or len(names) != 2:
-            raise wrong(self.expected, found)
+            raise wrong(self.expected, ", ".join(names) or found)
         return names[0], names[1]
 
 

@@ -14,6 +14,8 @@ from tilestitch.base.errors import InvalidIR
 from tilestitch.base.units import ceil_div
 from tilestitch.cost.bounds import Bounds
 from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.hardware.tree import MachineTree
+from tilestitch.hardware.tree_chip import roles_of
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import EngineKind, Kind, Mode, Program
 from tilestitch.ir.report import CheckRow, EngineRow, GenericRow, KernelRow, PlaceRow, TrafficRow
@@ -144,12 +146,20 @@ def _notes(schedule: Schedule) -> tuple[str, ...]:
     return (*((OVERLAP,) if overlapping else ()), *_clamped(schedule.graph))
 
 
+def _carriers(tree: MachineTree) -> str:
+    """What carries data to and from the cores, where no engine between DDR and GB does."""
+    own = [one for one in tree.engines if one.inner == roles_of(tree).lb.name]
+    if not own:
+        return "no DMA engine carries transfers, cores do, as fast as ports and links"
+    return f"each core has DMA engines of its own: {', '.join(f'{one.name} ({one.outer}, {one.inner})' for one in own)}"
+
+
 def _of_tree(machine: Accelerator, graph: Graph) -> tuple[str, ...]:
     """What a tree's times rest on, who says what its layers take alone, and why that is another number."""
     inside = next((core.inside for core in machine.cores if core.inside is not None), None)
     if inside is None:
         return ()
-    ports = "" if machine.has_dma else "; no DMA engine carries transfers, cores do, as fast as ports and links"
+    ports = "" if machine.has_dma or machine.tree is None else f"; {_carriers(machine.tree)}"
     stored = any(tensor.dtype is DType.FLOAT8 for tensor in graph.tensors.values())
     return (
         f"A tile of a product takes what its fastest mapping on the memories inside LB takes (estimated){ports}.",

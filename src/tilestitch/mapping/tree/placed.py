@@ -211,5 +211,8 @@ def placed_faults(placed: PlacedNest) -> list[str]:
                 wanted.append(Flow.DRAIN if is_write else Flow.FILL)
             for flow in wanted:
                 if memory.port(home, flow) is None:
-                    faults.append(f"memory {memory.name} has no port that serves {home} in the direction '{flow}'")
+                    faults.append(
+                        f"memory {memory.name} of {placed.tree.name} has no port that serves {home} in the direction "
+                        f"'{flow}'; add that to the directions of one of its ports, or leave out their `directions`"
+                    )
     return faults
