@@ -106,8 +106,7 @@ def _done(trace: Trace, cores: int) -> _Done:
         waited = np.maximum(0, start - before[:-1])
         without = np.zeros_like(waited)
         for at in np.flatnonzero(waited):
-            last = kernel[at - 1] if at else -1
-            between = range(last + 1, kernel[at])
+            between = range(kernel[at - 1] + 1 if at else 0, kernel[at])
             without[at] = _other_work(begun, ended, between, before[at], start[at])
         np.add.at(found[:, WAITS], kernel, waited - without)
         last = int(stop.argmax())

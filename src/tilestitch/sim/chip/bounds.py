@@ -89,7 +89,7 @@ class _Walk:
         self.graph, self.known, self.long, self.other = graph, known, long, other
         self.values: dict[str, np.ndarray] = {}
         self.bounds: tuple[dict[str, Bound], dict[str, Bound]] = {}, {}  # wide, narrow
-        self.origins: dict[str, frozenset[str]] = {}  # of computed tensors those whose errors theirs follow from
+        self.origins: dict[str, frozenset[str]] = {}  # of inputs and results: whose errors theirs follow from
         self.steps: dict[str, np.ndarray] = {}
         self.beyond: list[tuple[str, int, int]] = []
 
@@ -104,6 +104,8 @@ class _Walk:
         """What comes from outside: off by what storing it loses, which is known."""
         dtype = self.graph.tensors[name].dtype
         self._expect_32_bits(name, array)
+        if not constant:
+            self.origins[name] = frozenset({name})
         self.values[name] = to_storage(array, dtype, wide=True)
         self.bounds[0][name] = self.bounds[1][name] = None
         if dtype.is_float:
