@@ -37,12 +37,12 @@ def test_engines_are_read_and_shown():
         (
             "[dram, buffer]",
             "[dram]",
-            "dma.loads.joins: expected two memories, such as [dram, buffer], each once, found 'dram'",
+            "dma.loads.joins: expected two different memories, such as [dram, buffer], found 'dram'",
         ),
         (
             "[dram, buffer]",
             "[dram, dram]",
-            "dma.loads.joins: expected two memories, such as [dram, buffer], each once, found 'dram, dram'",
+            "dma.loads.joins: expected two different memories, such as [dram, buffer], found 'dram, dram'",
         ),
         ("[dram, buffer]", "[dram, rf]", "no operand crosses directly; such are dram and buffer, buffer and rf"),
         ("count: 2", "count: 0", "dma.loads.count: expected a whole number of engines above 0"),

@@ -20,7 +20,7 @@ from tilestitch.hardware.unit_models import SETUP_CYCLES, Model
 class PairField:
     """Two memories by name."""
 
-    expected = "two memories, such as [dram, buffer], each once"
+    expected = "two different memories, such as [dram, buffer]"
     schema: ClassVar[Mapping[str, Json]] = {
         "type": "array",
         "items": NameField().schema,

@@ -7,11 +7,12 @@ from math import prod
 from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST, HandGroup, HandItem, HandSchedule
-from tilestitch.ir.graph import DimKind, Graph
+from tilestitch.ir.graph import Graph
 from tilestitch.ir.instance import InstanceGraph
 from tilestitch.kernels.instances import PieceNeeds, split_into_instances
 from tilestitch.kernels.surroundings import CoreMap
 from tilestitch.schedule.orders import breadth_first, depth_first
+from tilestitch.schedule.splits import most_pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def expect_divisions(graph: Graph, schedule: HandSchedule, cores: int) -> None:
         if not rule.splits or rule.sink not in graph.by_name:
             continue
         op = graph.by_name[rule.sink]
-        apart = [dim.extent if dim.kind is DimKind.PARALLEL else 1 for dim in op.dims]
+        apart = most_pieces(op)
         even = len(rule.splits) == len(apart) and min(rule.splits) > 0 and cores % prod(rule.splits) == 0
         if not even or any(count > most for count, most in zip(rule.splits, apart, strict=True)):
             raise InputError(

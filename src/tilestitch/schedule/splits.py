@@ -7,7 +7,7 @@ import numpy as np
 
 from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Level
-from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.kernels.division import cycles_under, most_made, nearest_cores, needed_by, parts_of, shares
 from tilestitch.kernels.nest import Nest
@@ -106,6 +106,11 @@ def _is_slow(nest: Nest, loops: Loops, splits: tuple[int, ...], others: list[tup
     """Whether the parts of a split take much longer than those of another."""
     cycles = cycles_under(nest, *loops, np.array([splits, *others], np.int64).reshape(-1, len(splits)))
     return bool(cycles[0] > SLOW * cycles.min())
+
+
+def most_pieces(op: Operator) -> tuple[int, ...]:
+    """Of each dim how many pieces of it cores can have: a reduction stays whole."""
+    return tuple(dim.extent if dim.kind is DimKind.PARALLEL else 1 for dim in op.dims)
 
 
 @lru_cache(maxsize=4096)

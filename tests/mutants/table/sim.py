@@ -100,7 +100,7 @@ SIM = (
     Mutant(
         "errors that two operands have in common are taken for independent",
         "sim/chip/rounding.py",
-        "first = moved.related[alike[0]] if moved.related else alike[0]",
+        "first = moved.related[alike[0]]",
         "first = alike[0]",
         ("test_each_value::test_errors_in_common_add_up_as_they_are",),
     ),

@@ -107,7 +107,7 @@ class _Beginnings:
         evaluator.instructions = spent
 
     def _add_halved(self, one: Candidate, latency_cycles: int | None) -> None:
-        """Add a candidate on fewer cores; it takes so many cycles on all of them."""
+        """Add a candidate on fewer cores; it takes so many cycles on all of them, where that is known."""
         evaluator, cores = self.evaluator, len(self.machine.cores)
         graph, iterations = evaluator.graph(one), self.request.run(NAME, one.batch).iterations
         least_cycles = bounds(graph, self.machine, iterations=iterations).attainable_cycles

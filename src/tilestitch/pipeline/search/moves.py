@@ -8,7 +8,7 @@ from math import prod
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
-from tilestitch.ir.graph import DimKind, Graph, Operator
+from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, Once, TileRoom, TileRule
 from tilestitch.pipeline.search.banding import band
 from tilestitch.pipeline.search.borders import borders
@@ -21,7 +21,7 @@ from tilestitch.pipeline.search.parting import join, pack, part
 from tilestitch.pipeline.search.places import Place, extent, fits, narrow_places, recounted
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
-from tilestitch.schedule.splits import possible_splits
+from tilestitch.schedule.splits import most_pieces, possible_splits
 from tilestitch.schedule.tasks import is_small_table
 
 TOGETHER_KINDS = 4  # kinds of kernels of which it is tried whether larger transfers help, those that lose most
@@ -191,7 +191,7 @@ def divide(scene: Scene) -> Iterator[Candidate]:
 
 def divisions(op: Operator, cores: int) -> list[tuple[int, ...]]:
     """Every way to divide an operator among cores or some of them."""
-    return possible_splits(tuple(dim.extent if dim.kind is DimKind.PARALLEL else 1 for dim in op.dims), cores)
+    return possible_splits(most_pieces(op), cores)
 
 
 def divisions_among(ways: Sequence[tuple[int, ...]], most: int) -> list[tuple[int, ...]]:

@@ -106,7 +106,7 @@ class Moved:
 
     computed: Computed
     bounds: Sequence[Bound]  # of the shapes in which they are stored
-    related: Sequence[int] = ()  # of each operand the first that has errors in common with it; none: each by itself
+    related: Sequence[int]  # of each operand the first that has errors in common with it: itself where none has
 
     def bound(self, number: int) -> Bound:
         found = self.bounds[number]
@@ -161,7 +161,7 @@ def _elementwise(moved: Moved) -> np.ndarray:
         if bound is None:
             continue
         change = _moved_by(computed, alike, bound)
-        first = moved.related[alike[0]] if moved.related else alike[0]
+        first = moved.related[alike[0]]
         together[first] = together[first] + change if first in together else change
     for change in together.values():
         squares = squares + np.square(change, dtype=np.float64)
@@ -209,7 +209,7 @@ def _contraction(moved: Moved) -> Bound:
     result, terms = computed.results[0], _terms(computed.op)
     a, b = computed.factors
     largest = a.scale * b.scale
-    twice = 2.0 if len(moved.related) > 1 and moved.related[1] == 0 else 1.0
+    twice = 2.0 if moved.related[1] == 0 else 1.0
     total = max(terms / 6, 2.0) * _products(computed, _and_its_own(moved, terms, twice), b.squares)
     if moved.bounds[1] is not None:
         off = _factor(moved.bounds[1])
