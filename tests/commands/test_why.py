@@ -56,6 +56,17 @@ def test_a_compilation_need_not_be_made_again():
     assert str(tilestitch.why(done())) == run("why", *NETWORK).stdout
 
 
+def test_a_schedule_in_a_file_need_not_be_made_again(tmp_path):
+    """`--from` explains it as if it had just been found, and refuses what it was made with."""
+    path = tmp_path / "schedule.json"
+    assert run("compile", *NETWORK, "--stop-after", "schedule", "--json", path).exit_code == 0
+    found = run("why", NETWORK[0], "--machine", "toy", "--from", path)
+    assert found.stdout == run("why", *NETWORK).stdout
+    refused = run("why", *NETWORK, "--from", path)
+    assert refused.exit_code == 2
+    assert "says with which it was made; leave out --strategy" in refused.stderr
+
+
 def test_pieces_add_up_to_their_sub_graph():
     """And the sub-graphs to the run, but for what comes after the last work."""
     schedule = done().schedule

@@ -23,10 +23,10 @@ from tilestitch.cli.options import (
     STRATEGY_HELP,
     Choices,
     compile_options,
-    expect_none_given,
     html_option,
-    is_given,
+    machine_beside,
     output_options,
+    start_option,
     strategy_given,
 )
 from tilestitch.cli.output import (
@@ -73,13 +73,7 @@ def main() -> None:
     default=str(Stage.SIMULATE),
     help="Stop after this stage, and print its value.",
 )
-@click.option(
-    "--from",
-    "start",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Continue from a stage whose value --stop-after STAGE --json FILE wrote.",
-)
+@start_option("the value of a stage")
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write report, schedule and trace.")
 @click.option("--dump", metavar="DIR", type=click.Path(path_type=Path), help="Write the value of every stage.")
 @click.option(
@@ -119,8 +113,7 @@ def compile_command(
                 f"{option} needs the simulation, and --stop-after {stop_after} ends before it; leave out one of them "
                 "(--dump DIR writes every stage that is reached)"
             )
-    if start is not None:
-        expect_none_given(("strategy", *Choices.names()), f"--from {start} says with which it was made")
+    target = machine_beside(start, choices.machine)
     expect_json(json_path, model, choices.machine, strategy, *([] if start is None else [str(start)]))
     for option, path in (("--html", html), ("--annotate", annotate)):
         if path is not None:
@@ -141,7 +134,7 @@ def compile_command(
             api.expect_annotatable(model, annotate)
         done = api.compile(
             model,
-            None if start is not None and not is_given("machine") else choices.machine,
+            target,
             strategy=strategy_given(strategy),
             options=choices.options(verify=verify, beside_map=beside_map, stop_after=last),
             start=start,

@@ -245,6 +245,28 @@ def html_option(shown: str) -> Callable[[Command], Command]:
     )
 
 
+def start_option(stages: str) -> Callable[[Command], Command]:
+    """Give a command the file of a stage's value to go on from, as `start`; `stages` says which."""
+    return click.option(
+        "--from",
+        "start",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help=f"Continue from {stages} that compile --stop-after STAGE --json FILE wrote.",
+    )
+
+
+def machine_beside(start: Path | None, machine: str) -> str | None:
+    """The machine to compile for; None where it is that of the file from which a run goes on.
+
+    Refuses options that the file has.
+    """
+    if start is None:
+        return machine
+    expect_none_given(("strategy", *Choices.names()), f"--from {start} says with which it was made")
+    return machine if is_given("machine") else None
+
+
 def is_given(option: str) -> bool:
     """Whether an option is on the command line."""
     return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT

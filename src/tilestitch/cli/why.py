@@ -12,7 +12,9 @@ from tilestitch.cli.options import (
     STRATEGY_HELP,
     Choices,
     compile_options,
+    machine_beside,
     output_options,
+    start_option,
     strategy_given,
 )
 from tilestitch.cli.output import expect_json, json_file, show_output
@@ -23,6 +25,7 @@ from tilestitch.cli.progress import shown_progress
 @click.argument("model", type=MODEL)
 @click.option("--strategy", type=STRATEGY, default="auto", show_default=True, help=STRATEGY_HELP)
 @compile_options
+@start_option("a schedule, or another stage,")
 @click.option(
     "--select",
     default="",
@@ -37,6 +40,7 @@ def why(
     model: str,
     strategy: str,
     choices: Choices,
+    start: Path | None,
     select: str,
     top: int,
     json_path: Path | None,
@@ -47,22 +51,18 @@ def why(
     MODEL is compiled and simulated as by compile. The gap between its latency and the largest bound is a sum of parts:
     what the units behind the bound waited for, and what they did beyond the work that it counts.
     """
-    expect_json(json_path, model, choices.machine, strategy)
+    target = machine_beside(start, choices.machine)
+    expect_json(json_path, model, choices.machine, strategy, *([] if start is None else [str(start)]))
     if choices.batches > 1:
         raise InputError("--batches: the gap is computed for one batch; leave it out")
     with shown_progress(silent=quiet) as progress:
         with held_back():
+            from tilestitch.api import compile
             from tilestitch.commands.why.run import why as explained
 
-        found = explained(
-            model,
-            choices.machine,
-            strategy=strategy_given(strategy),
-            select=select,
-            top=top,
-            options=choices.options(),
-            progress=progress,
-        )
+        strategy = strategy_given(strategy)
+        done = compile(model, target, strategy=strategy, options=choices.options(), start=start, progress=progress)
+        found = explained(done, select=select, top=top, progress=progress)
         progress("write", 0, 1)
         json_text = found.to_json()
         write_files(json_file(json_path, json_text))
