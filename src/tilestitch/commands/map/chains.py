@@ -45,7 +45,7 @@ def chains_of(graph: Graph) -> tuple[NamedChain, ...]:
             last = step.reader
             names.append(last.name)
             nests.append(nest_of_operator(graph, last))
-            links.append(step.link)
+            links.append(_backwards(step.link, nests[-1]))
             between.append(step.between)
         inside.update(names)
         key = (tuple(replace(nest, name="") for nest in nests), tuple(links), tuple(between))
@@ -90,6 +90,12 @@ def _next(graph: Graph, op: Operator) -> _Step | None:
         tensor, op = reader.writes[0].tensor, reader
 
 
+def _backwards(link: Link, reader: LoopNest) -> Link:
+    """The link with every axis whole that is read backwards: no loop along it is shared."""
+    axes = enumerate(reader.reads[link.read].axes)
+    return replace(link, whole=link.whole | {at for at, terms in axes if any(step < 0 for _, step in terms)})
+
+
 def _is_alike(read: Access, write: Access, graph: Graph) -> bool:
     """Whether an operator writes each element where it reads it, in a tensor of the same shape."""
     before, after = graph.tensors[read.tensor], graph.tensors[write.tensor]
@@ -126,7 +132,7 @@ def einsum_chain(text: str) -> NamedChain:
         if row is not None and not is_row:
             raise InputError(f"einsum: softmax({row.group(1)}) is not of {made}, the result before it")
         last = len(nest.reads[reads[0]].axes) - 1
-        links.append(Link(reads[0], frozenset({last} if is_row else ()), int(is_row)))
+        links.append(_backwards(Link(reads[0], frozenset({last} if is_row else ()), int(is_row)), nest))
         between.append(("softmax",) if is_row else ())
     names = tuple(nest.name for nest in nests)
     return NamedChain(names, tuple(nests), tuple(links), tuple(between))

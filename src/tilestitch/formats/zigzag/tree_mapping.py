@@ -17,6 +17,7 @@ from tilestitch.formats.foreign_file import Part, yaml_file
 from tilestitch.formats.limits import MAX_EXTENT
 from tilestitch.formats.zigzag.tree_workload import ZigzagLayer
 from tilestitch.hardware.tree import Flow, MachineTree, TreeMemory
+from tilestitch.mapping.tree.countable import countable
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled, placed_faults
 
 MOST_CHOICES = 5_000  # of what is spread along open axes
@@ -105,7 +106,7 @@ def placed_layer(
     some: every choice is one placement. Raises `InputError` for an axis that the machine does not have.
     """
     homes = tuple(_homes(layer, mapping, tree))
-    bare = PlacedNest(layer.nest, layer.final_bits, homes, (), tree, zigzag_windows=True)
+    bare = PlacedNest(countable(layer.nest), layer.final_bits, homes, (), tree, zigzag_windows=True)
     for fault in placed_faults(bare):
         raise InputError(f"layer {layer.nest.name}: {fault}")
     known = {axis.name: axis.size for axis in tree.axes}

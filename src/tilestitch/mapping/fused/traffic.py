@@ -12,6 +12,7 @@ from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.fused.chain import MOST_OPERATORS, Chain, Link
 from tilestitch.mapping.fused.search import best_chain
+from tilestitch.mapping.tree.countable import countable
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import FEMTO
 from tilestitch.mapping.tree.traffic import buffer_tree, whole_bits
@@ -46,7 +47,8 @@ class BufferedChain:
         """
         tree = buffer_tree(min(capacity_bits, self.whole_bits), self.whole_bits, max(map(_count, self.nests)))
         placed = tuple(
-            PlacedNest(nest, nest.write.element_bits, tree.operands[: _count(nest)], (), tree) for nest in self.nests
+            PlacedNest(countable(nest), nest.write.element_bits, tree.operands[: _count(nest)], (), tree)
+            for nest in self.nests
         )
         try:
             found = best_chain(Chain(self.name, placed, self.links), most=self.most)

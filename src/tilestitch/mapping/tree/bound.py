@@ -7,6 +7,7 @@ from tilestitch.base.errors import InputError
 from tilestitch.hardware.tree import ROLES, MachineTree
 from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 from tilestitch.mapping.tree.choices import SpatialSpace
+from tilestitch.mapping.tree.countable import countable
 from tilestitch.mapping.tree.placed import PlacedNest, placed_faults
 
 
@@ -18,7 +19,7 @@ def bound(nest: LoopNest, final_bits: int, tree: MachineTree) -> PlacedNest:
     """
     names = [array.name for array in nest.operands]
     homes = names if set(names) <= set(tree.operands) else _by_role(names, tree)
-    placed = PlacedNest(nest, final_bits, tuple(homes), (), tree)
+    placed = PlacedNest(countable(nest), final_bits, tuple(homes), (), tree)
     for fault in placed_faults(placed):
         raise InputError(f"layer {nest.name}: {fault}")
     return placed

@@ -16,6 +16,7 @@ from tilestitch.base.errors import TooLarge
 from tilestitch.hardware.tree import Flow, MachineTree, Port, TreeMemory
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.countable import countable
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import MOST_STATES, problem_of, states_of
 from tilestitch.mapping.tree.sliding import with_slides
@@ -80,7 +81,7 @@ class BufferedNest:
 def buffered(nest: LoopNest, capacity_bits: int) -> PlacedNest:
     """A nest on a machine of a buffer and what is outside, where a bit that crosses costs a femtojoule."""
     tree = buffer_tree(capacity_bits, whole_bits(nest), len(nest.operands))
-    return PlacedNest(nest, nest.write.element_bits, tree.operands, (), tree)
+    return PlacedNest(countable(nest), nest.write.element_bits, tree.operands, (), tree)
 
 
 def buffer_tree(capacity_bits: int, held_bits: int, operands: int) -> MachineTree:
