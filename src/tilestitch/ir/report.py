@@ -68,6 +68,7 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "not conclusive"
 
 
+STEPS = "steps"  # the check of quantised tensors, in the float32 execution
 DECIDING_SHARE = 0.99  # of the values; a comparison that decides fewer proves nothing
 
 
@@ -78,7 +79,7 @@ class CheckRow:
     A value is decided where a wrong one would show: rounding, which is bounded for each value, does less than that.
     """
 
-    precision: str  # float32 or float16; or steps, of quantised tensors in the float32 execution
+    precision: str  # float32 or float16, or `STEPS`
     error: float  # largest difference, relative to the output's largest magnitude; of steps the share that differs
     allowed: float
     output: str  # the output of the worst error; of steps the tensor
@@ -233,11 +234,14 @@ class Report(Shown):
     def outcome(self) -> Outcome | None:
         """What the checks say together, None where there are none.
 
-        A failure decides, then a dispute, then one check that passed, as the one in float32 mostly can.
+        A failure decides, then a dispute, then one check that passed, as the one in float32 mostly can. Where quantised
+        tensors are compared in steps that check must pass as well: execution goes on with the expected integers.
         """
         if not self.checks:
             return None
         found = {check.outcome for check in self.checks}
+        if any(check.precision == STEPS and check.outcome is Outcome.INCONCLUSIVE for check in self.checks):
+            found.discard(Outcome.PASSED)
         order = (Outcome.FAILED, Outcome.DISPUTED, Outcome.PASSED, Outcome.INCONCLUSIVE)
         return next(one for one in order if one in found)
 

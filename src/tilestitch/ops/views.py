@@ -1,9 +1,11 @@
 """Arrays seen through an access: one numpy axis per loop dim, without a copy."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Operator, Tensor
 from tilestitch.ir.region import Region
 
 
@@ -27,6 +29,19 @@ def by_dims(array: np.ndarray, access: Access, box: Region, origin: tuple[int, .
     if part.dtype.kind == "f" and part.itemsize == 1:  # as_strided asks numpy for '<f1', which it does not know
         return as_strided(part.view(np.uint8), tuple(shape), tuple(strides)).view(part.dtype)
     return as_strided(part, tuple(shape), tuple(strides))
+
+
+def moved(view: Operator, values: Mapping[str, np.ndarray], tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
+    """What a view writes, given the arrays that it reads."""
+    written: dict[str, np.ndarray] = {}
+    for read, write in zip(view.reads, view.writes, strict=True):
+        source = values[read.tensor]
+        if write.tensor not in written:
+            written[write.tensor] = np.empty(tensors[write.tensor].shape, source.dtype)
+        target = written[write.tensor]
+        elements = by_dims(source, read, view.whole, (0,) * source.ndim)
+        by_dims(target, write, view.whole, (0,) * target.ndim)[...] = elements
+    return written
 
 
 def padded(array: np.ndarray, region: Region, hull: Region, pad_value: float) -> np.ndarray:

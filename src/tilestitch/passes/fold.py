@@ -8,7 +8,7 @@ import numpy as np
 from tilestitch.base.storage import STORAGE
 from tilestitch.ir.graph import Access, Axis, Graph, Operator, Tensor
 from tilestitch.ops import is_contraction, is_view
-from tilestitch.ops.views import by_dims
+from tilestitch.ops.views import moved
 
 
 def drop_unused(graph: Graph) -> Graph:
@@ -51,19 +51,6 @@ def is_expanding(view: Operator) -> bool:
         for read, write in zip(view.reads, view.writes, strict=True)
         for dim in write.dims
     )
-
-
-def moved(view: Operator, values: Mapping[str, np.ndarray], tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
-    """What a view writes, given the arrays that it reads."""
-    written: dict[str, np.ndarray] = {}
-    for read, write in zip(view.reads, view.writes, strict=True):
-        source = values[read.tensor]
-        if write.tensor not in written:
-            written[write.tensor] = np.empty(tensors[write.tensor].shape, source.dtype)
-        target = written[write.tensor]
-        elements = by_dims(source, read, view.whole, (0,) * source.ndim)
-        by_dims(target, write, view.whole, (0,) * target.ndim)[...] = elements
-    return written
 
 
 # By the normalisation's name and the identity of its arrays: these arrays, and what they are folded into.

@@ -13,7 +13,8 @@ from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Ten
 from tilestitch.ir.region import Region
 from tilestitch.ir.verify import fills_box, pair_dims
 from tilestitch.ops import RULES, is_view
-from tilestitch.passes.fold import drop_unused, fold_constants, fresh_name, moved
+from tilestitch.ops.views import moved
+from tilestitch.passes.fold import drop_unused, fold_constants, fresh_name
 from tilestitch.passes.repeats import split_repeated
 
 

@@ -414,7 +414,7 @@ def _checked(request: Request, done: Compilation, model: onnx.ModelProto, refere
     key = schedule.batch, schedule.iterations
     if key not in references:
         progress("run onnxruntime", 0, 1)
-        references[key] = _references(model, schedule, _unblocked(done))
+        references[key] = _references(model, schedule, _unblocked(done), given(done.simplified))
     found = references[key]
     return [checked(given(done.trace), one, progress=lambda at, of: progress("execute", at, of)) for one in found]
 
@@ -427,10 +427,10 @@ def _unblocked(done: Compilation) -> Graph:
     return given(done.schedule).graph if whole == asked else composed_graph(given(done.simplified), whole)[0]
 
 
-def _references(model: onnx.ModelProto, schedule: Schedule, graph: Graph) -> "tuple[Reference, ...]":
+def _references(model: onnx.ModelProto, schedule: Schedule, graph: Graph, network: Graph) -> "tuple[Reference, ...]":
     """What to expect for inputs that are drawn: twice where there are integers among them.
 
-    `graph` is the network of the schedule, with every softmax whole.
+    `graph` is the network of the schedule, with every softmax whole, and `network` the same with its views.
 
     Integers are drawn as large as the network can take them: a smaller draw follows where they leave the 32 bits that
     the machine has for them, where an operator is not defined for them, or where they leave most values undecided.
@@ -446,7 +446,7 @@ def _references(model: onnx.ModelProto, schedule: Schedule, graph: Graph) -> "tu
             break
         try:
             found = tuple(
-                Reference(model, graph, feeds, exported_batch=exported)
+                Reference(model, graph, feeds, network=network, exported_batch=exported)
                 for feeds in (
                     iteration_inputs(
                         model,

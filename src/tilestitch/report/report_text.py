@@ -7,7 +7,7 @@ the search believed, (bound) is what no schedule can beat.
 from collections.abc import Callable, Sequence
 
 from tilestitch.base.units import counted, format_bytes, format_energy, format_seconds
-from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Outcome, Report, misfit_lines
+from tilestitch.ir.report import STEPS, CheckRow, KernelRow, Misfit, Outcome, Report, misfit_lines
 from tilestitch.ir.trace import Trace
 from tilestitch.report.beside_text import beside_lines
 from tilestitch.report.ladder import ladder_text
@@ -210,7 +210,7 @@ def _checks(report: Report) -> list[str]:
     lines += [f"  {_each_value(check)}" for check in report.checks if check.failed and not check.ratio <= 1]
     lines += [f"  Disputed: {_printable(check.dispute)}." for check in report.checks if check.dispute]
     lines += [f"  {_inconclusive(check)}" for check in report.checks if check.outcome is Outcome.INCONCLUSIVE]
-    if any(check.precision == "steps" for check in report.checks):
+    if any(check.precision == STEPS for check in report.checks):
         lines.append("  Steps: the share of quantised elements, each computed from onnxruntime's own, one step off.")
     return lines
 

@@ -6,7 +6,7 @@ from tilestitch.base.json_values import Json, plain
 from tilestitch.base.units import counted
 from tilestitch.cost.bounds import limits
 from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.ir.report import Report
+from tilestitch.ir.report import STEPS, Report
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 
@@ -98,7 +98,7 @@ def _judges(report: Report) -> tuple[str, ...]:
         "float16: no output may be further off than four times the error of the same network run untiled, operator by "
         "operator, with every stored tensor rounded; and each value has a bound of its own",
     ]
-    if any(check.precision == "steps" for check in report.checks):
+    if any(check.precision == STEPS for check in report.checks):
         found.append("steps: each quantised tensor, computed from onnxruntime's own values, is at most one step off")
     if any(check.dispute for check in report.checks):
         found.append("onnx's reference evaluator, asked because onnxruntime differs, has the values of the program")

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from tilestitch.base.errors import InvalidIR
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.report import CheckRow
+from tilestitch.ir.report import STEPS, CheckRow
 from tilestitch.ir.samples import OutputSamples, TensorSamples
 from tilestitch.ir.trace import Trace
 from tilestitch.sim.chip.compare import Element, compare, gaps
@@ -86,7 +86,7 @@ def worst(rows: Sequence[tuple[CheckRow, ...]]) -> tuple[CheckRow, ...]:
 def _steps_row(steps: Steps) -> CheckRow:
     share, tensor = steps.worst()
     compared, decided = steps.sizes()
-    return CheckRow("steps", share, SHARE, tensor, ratio=steps.ratio(), compared=compared, decided=decided)
+    return CheckRow(STEPS, share, SHARE, tensor, ratio=steps.ratio(), compared=compared, decided=decided)
 
 
 def _row(graph: Graph, reference: Reference, outputs: "Outputs", *, wide: bool) -> CheckRow:

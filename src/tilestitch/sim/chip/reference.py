@@ -26,7 +26,7 @@ from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.long_integers import long_tensors
 from tilestitch.sim.chip.probing import Places, Probed, Probes, places_of, read_values
 from tilestitch.sim.chip.rounding import FACTOR
-from tilestitch.sim.chip.steps import is_quantised, quantised_tensors
+from tilestitch.sim.chip.steps import is_quantised, quantised_tensors, with_moved
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _HALVES = (np.float16, ml_dtypes.bfloat16)
@@ -121,6 +121,8 @@ def _runs(
 class Reference:
     """What the outputs should be, computed once for all strategies on the same inputs.
 
+    `graph` is what runs, `network` the same before its views were taken in, where it has any.
+
     Raises `TooLarge` where 64-bit integers leave the 32 bits in which they are stored, and `InputError` where nothing
     can be compared.
     """
@@ -131,12 +133,14 @@ class Reference:
         graph: Graph,
         inputs: Sequence[Mapping[str, np.ndarray]],
         *,
+        network: Graph | None = None,
         exported_batch: int | None = None,
     ) -> None:
         self.inputs, self.outputs = inputs, graph.outputs
         self._model, self._exported_batch = model, exported_batch
-        names = quantised_tensors(model, graph)
-        dtypes = {name: tensor.dtype for name, tensor in graph.tensors.items()}
+        network = graph if network is None else network
+        names = quantised_tensors(model, network)
+        dtypes = {name: tensor.dtype for one in (network, graph) for name, tensor in one.tensors.items()}
         expect_defined(graph, inputs)
         probes = Probes(places_of(model, graph, exported_batch), model)
         read: dict[str, np.ndarray] = {}  # by the untiled network, in its first iteration
@@ -155,9 +159,10 @@ class Reference:
             narrow = narrow_run.result()
         for name in graph.outputs:
             _expect_storable(name, dtypes[name], [one[name] for one in self.expected])
-        shapes = {name: graph.tensors[name].shape for name in names}
+        shapes = {name: network.tensors[name].shape for name in names}
+        known = [{name: one[name] for name in names if one[name].shape == shapes[name]} for one in self.expected]
         self.quantised = [
-            {name: one[name] for name in names if one[name].shape == shapes[name]} for one in self.expected
+            {name: value for name, value in with_moved(one, network).items() if name in graph.tensors} for one in known
         ]
         long = long_tensors(model, graph)
         with threadpool_limits(1):

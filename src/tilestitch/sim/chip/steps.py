@@ -16,8 +16,9 @@ from tilestitch.base.dtypes import DType
 from tilestitch.base.storage import STORAGE
 from tilestitch.ir.graph import Access, Graph, Tensor
 from tilestitch.ir.region import Region
+from tilestitch.ops import is_view
 from tilestitch.ops.conversion import FORMATS
-from tilestitch.ops.views import by_dims
+from tilestitch.ops.views import by_dims, moved
 
 SHARE = 1e-3  # of the elements of a tensor may be one step off, and one element of any tensor
 
@@ -39,6 +40,15 @@ def quantised_tensors(model: onnx.ModelProto, graph: Graph) -> tuple[str, ...]:
         if rounded or (quantises and is_quantised(tensor.dtype)):
             found.append(tensor.name)
     return tuple(found)
+
+
+def with_moved(known: Mapping[str, np.ndarray], network: Graph) -> dict[str, np.ndarray]:
+    """The values of some tensors, with what views of the network make of them: a program may store that instead."""
+    found = dict(known)
+    for op in network.operators:
+        if is_view(op) and all(name in found for name in op.inputs):
+            found.update(moved(op, found, network.tensors))
+    return found
 
 
 def is_quantised(dtype: DType) -> bool:
