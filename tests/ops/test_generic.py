@@ -7,15 +7,18 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.helpers.graphs import Net
 from tilestitch import api
-from tilestitch.base.errors import InputError
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.frontend.composed.definitions import COMPOSED
 from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.operators.elementwise import unary
 from tilestitch.frontend.operators.handlers import HANDLERS
 from tilestitch.frontend.reader import read_onnx
+from tilestitch.ir.choices import Stage
 from tilestitch.ir.graph import DimKind
 from tilestitch.ir.program import Kind, Mode
 from tilestitch.ops import generic
+from tilestitch.pipeline.options import Options
+from tilestitch.schedule.tiling import Shapes, tile_kernel
 
 pytestmark = pytest.mark.quick
 
@@ -138,6 +141,19 @@ def test_a_generic_operator_that_does_not_fit_is_streamed(machine):
     (port,) = (row.size_bytes for row in report.traffic if row.level == "ddr")
     assert ddr.read_pj_per_byte == ddr.write_pj_per_byte
     assert dict(report.energy_pj)["ddr"] == pytest.approx(ddr.read_pj_per_byte * port)
+
+
+def test_operators_that_run_together_are_not_streamed():
+    """What passes a core in pieces is one operator: with another in its kernel it does not fit."""
+    done = api.compile(large(), "toy", strategy="tvm", options=Options(stop_after=Stage.SCHEDULE))
+    graph = done.schedule.graph
+    last = next(op for op in graph.operators if op.kind == generic.KIND)
+    makers = tuple(op for op in graph.makers[last.name])
+    assert makers
+    shapes = Shapes(graph, done.machine)
+    with pytest.raises(DoesNotFit, match="its smallest tile needs"):
+        tile_kernel(shapes, (*makers, last), "k")
+    assert tile_kernel(shapes, (last,), "k").streamed
 
 
 def test_what_streams_out_is_not_there_before_it_has_passed():

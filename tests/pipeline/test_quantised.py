@@ -19,8 +19,10 @@ from tilestitch.base.dtypes import DType
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
 from tilestitch.hardware.preset_files import preset_text
+from tilestitch.ir.choices import Effort
 from tilestitch.ir.graph import Access, Axis, Tensor
 from tilestitch.ir.region import Region
+from tilestitch.ir.report import STEPS, CheckRow, Outcome
 from tilestitch.ir.verify import verify_graph
 from tilestitch.ops import is_contraction
 from tilestitch.passes import simplify
@@ -123,6 +125,46 @@ def test_a_network_that_finds_its_scales_while_it_runs_is_verified(network, tmp_
     scales = [op.reads[1].tensor for op in done.simplified.operators if op.kind == "dequantize"]
     assert scales
     assert all(done.simplified.tensors[scale].dtype is DType.FLOAT32 for scale in scales)
+
+
+def test_the_search_takes_numbers_that_are_one_for_all(tmp_path):
+    """A scale of a whole batch is a tensor without axes, which no core divides."""
+    single = replace(load_machine("toy"), clusters=1)
+    options = Options(batch=2, batch_per_cluster=2, verify=True, effort=Effort.LOW)
+    model = quantised_while_it_runs(residual_network(), tmp_path)
+    done = compile_network(model, "net", single, strategy_named("best"), options)
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+
+
+@pytest.mark.parametrize("machine", ["eyeriss", "dmazerunner-256"])
+def test_an_array_without_a_rate_for_bytes_multiplies_them_one_by_one(networks, machine):
+    """As everything else that it has no products for."""
+    done = compiled(networks["residual_network-u8s8-per-channel"], machine, strategy_named("tvm"), batch=1)
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+
+
+def test_what_is_stored_in_place_of_a_quantised_tensor_is_compared(networks):
+    """A view of it, where the program writes that: each is known, and takes part in the check of steps."""
+    model = networks["transformer_layer-u8s8-per-channel"]
+    done = compiled(model, "toy", strategy_named("tvm"), batch=1)
+    assert done.trace is not None
+    graph = done.trace.program.graph
+    stored = {write.tensor for op in graph.operators for write in op.writes}
+    moved = {name for name in stored if name.endswith(".quantized")}
+    assert moved
+    inputs = [sample_inputs(model, batch=1)]
+    assert moved <= Reference(model, graph, inputs, network=done.simplified).quantised[0].keys()
+
+
+def test_nothing_passed_where_steps_prove_nothing():
+    """Execution goes on with the integers expected, so what follows them says nothing of how they were made."""
+    report = compiled(residual_network(), "toy", strategy_named("tvm"), batch=1).report
+    assert report is not None
+    assert report.verified
+    doubtful = CheckRow(STEPS, 0.0, 1e-3, "x", compared=100, decided=0)
+    assert replace(report, checks=(doubtful, *report.checks)).outcome is Outcome.INCONCLUSIVE
 
 
 def test_a_machine_of_int8_alone_runs_a_quantised_network(networks):

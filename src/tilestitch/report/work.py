@@ -53,6 +53,7 @@ def work(program: Program, machine: Accelerator, instructions: np.ndarray) -> tu
     sizes = (len(program.kernels), len(program.operators), len(program.regions), 2)
     alike, counts = np.unique(np.ravel_multi_index(columns, sizes), return_counts=True)
     rows = zip(*(column.tolist() for column in np.unravel_index(alike, sizes)), counts.tolist(), strict=True)
+    peaks = _peaks(program, machine)
     known: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
     found: dict[tuple[int, int], tuple[int, int, int]] = {}
     for kernel, operator, box, vector, count in rows:
@@ -64,21 +65,20 @@ def work(program: Program, machine: Accelerator, instructions: np.ndarray) -> tu
             known[key] = products, vector_operations(op, region)
         products, primitives = known[key]
         macs, on_matrix, operations = found.get((kernel, operator), (0, 0, 0))
-        if vector:
+        if vector or (products and not peaks[operator]):  # an array does what it has no rate for as vector work
             found[kernel, operator] = macs + count * products, on_matrix, operations + count * primitives
         else:
             found[kernel, operator] = macs + count * products, on_matrix + count * products, operations
-    peaks: dict[DType, Fraction] = {}
-    done: list[Work] = []
-    for (kernel, operator), (macs, on_matrix, operations) in found.items():
-        at_peak = Fraction(0)
-        if on_matrix:
-            dtype = operand_dtype(program.graph.by_name[program.operators[operator]], program.graph)
-            if dtype not in peaks:
-                peaks[dtype] = peak_macs_per_cycle(machine, dtype)
-            at_peak = on_matrix / peaks[dtype]
-        done.append(Work(kernel, operator, macs, on_matrix, operations, at_peak))
-    return tuple(done)
+    return tuple(
+        Work(kernel, operator, macs, on_matrix, operations, on_matrix / peaks[operator] if on_matrix else Fraction(0))
+        for (kernel, operator), (macs, on_matrix, operations) in found.items()
+    )
+
+
+def _peaks(program: Program, machine: Accelerator) -> list[Fraction]:
+    """By operator, the multiply-accumulates a cycle of all matrix units at its width."""
+    rates = {dtype: peak_macs_per_cycle(machine, dtype) for dtype in DType}
+    return [rates[operand_dtype(program.graph.by_name[name], program.graph)] for name in program.operators]
 
 
 def transfers(program: Program, instructions: np.ndarray) -> Transfers:

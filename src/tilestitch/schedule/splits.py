@@ -104,7 +104,7 @@ def splits_worth_a_search(
 
 def _is_slow(nest: Nest, loops: Loops, splits: tuple[int, ...], others: list[tuple[int, ...]]) -> bool:
     """Whether the parts of a split take much longer than those of another."""
-    cycles = cycles_under(nest, *loops, np.array([splits, *others], np.int64).reshape(-1, len(splits)))
+    cycles = cycles_under(nest, *loops, np.array([splits, *others], np.int64).reshape(1 + len(others), len(splits)))
     return bool(cycles[0] > SLOW * cycles.min())
 
 

@@ -135,7 +135,7 @@ def tile_in_rooms(
     searched, misfit = _fitting(shapes, operators, around, orders, rule, tested, inside=False)
     if not searched:  # inside the blocks of a grouped convolution there are many more cuts, which few kernels need
         searched, misfit = _fitting(shapes, operators, around, orders, rule, tested, inside=True)
-    if not searched and operators[-1].kind == generic.KIND and around.is_empty(machine):
+    if not searched and around.is_empty(machine) and [op.kind for op in operators] == [generic.KIND]:
         return _streamed(graph, operators[-1], name, machine, around.box, launches=launches), None
     if not searched:
         raise DoesNotFit(

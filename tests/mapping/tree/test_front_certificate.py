@@ -283,6 +283,7 @@ OF_SPACES = {
         lambda one: replace(one, taken=(*one.taken, replace(one.taken[0], spread=()))),
         "is taken by no point",
     ),
+    "no choices": (lambda one: replace(one, taken=()), "a point takes choice 0 of 0 that are taken"),
     "a choice twice": (
         lambda one: replace(
             changed(one, 0, chosen=len(one.taken)), taken=(*one.taken, one.taken[one.points[0].chosen])

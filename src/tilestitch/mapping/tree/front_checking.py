@@ -67,6 +67,9 @@ def _taken_tables(
 ) -> dict[int, WalkTables]:
     """The tables of the choices that points take, each of which is there once and is taken."""
     used = {one.chosen for one in certificate.points}
+    missing = min(used.difference(range(len(certificate.taken))), default=None)
+    if missing is not None:
+        raise claim.wrong(f"a point takes choice {missing} of {len(certificate.taken)} that are taken")
     found: dict[int, WalkTables] = {}
     seen: set[tuple[tuple[str, ...], object]] = set()
     for at, one in enumerate(certificate.taken):
