@@ -67,6 +67,18 @@ def test_dma_engines_are_those_that_the_file_says() -> None:
     assert load_machine("toy").has_dma
 
 
+def test_a_network_of_a_stated_bandwidth_carries_all_that_passes() -> None:
+    """The memory around the cores is no faster than it, as for `map`, and neither is the port of a core."""
+    networks = "networks: [{operands: [I, W, O], bandwidth: 0.5 GB/s}]"
+    slow = FIVE_LEVELS.replace("{name: core, size: 4}", f"{{name: core, size: 4, {networks}}}")
+    assert slow != FIVE_LEVELS
+    machine = parse_machine(slow, "five.yaml")
+    gb = machine.memory(Level.GB)
+    assert gb is not None
+    assert (gb.bandwidth_bytes_per_cycle, machine.link.bandwidth_bytes_per_cycle) == (0.5, 0.5)
+    assert machine.ddr == parse_machine(FIVE_LEVELS, "five.yaml").ddr
+
+
 def test_what_is_missing_of_a_tree_is_said() -> None:
     """A clock, a shared memory for inputs, and not more cores than programs have."""
     for old, new, said in (

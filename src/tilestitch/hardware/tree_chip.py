@@ -139,9 +139,9 @@ def chip_of_tree(tree: MachineTree) -> Accelerator:
     roles = roles_of(tree)
     assert tree.clock_hz is not None, "nothing is missing"
     everything = Sharing.CHIP if roles.clusters == 1 else Sharing.CLUSTER
-    memories = [_memory(tree, Level.DDR, roles.ddr, everything, (Flow.FEED, Flow.COLLECT))]
+    memories = [_around(tree, roles, _memory(tree, Level.DDR, roles.ddr, everything, (Flow.FEED, Flow.COLLECT)))]
     if roles.gb is not None:
-        memories.append(_memory(tree, Level.GB, roles.gb, Sharing.CLUSTER, tuple(Flow)))
+        memories.append(_around(tree, roles, _memory(tree, Level.GB, roles.gb, Sharing.CLUSTER, tuple(Flow))))
     outwards = (Flow.FILL, Flow.DRAIN)
     for level, one in ((Level.LB, roles.lb), (Level.WEIGHTS, roles.weights), (Level.ACCUMULATORS, roles.sums)):
         if one is not None:
@@ -203,6 +203,15 @@ def _memory(
         read_pj_per_byte=memory.read_pj * 8 / width,
         write_pj_per_byte=memory.write_pj * 8 / width,
     )
+
+
+def _around(tree: MachineTree, roles: Roles, memory: Memory) -> Memory:
+    """A memory no faster than the networks between it and what is inside, each of which carries all that passes."""
+    own = roles.ddr if memory.level is Level.DDR or roles.gb is None else roles.gb
+    within = () if own is roles.gb or roles.gb is None else roles.gb.serves
+    axes = [axis for axis in tree.axes if axis.name in own.serves and axis.name not in (*within, *roles.lb.serves)]
+    rates = [one.bits_per_cycle / 8 for axis in axes for one in axis.networks if one.bits_per_cycle is not None]
+    return replace(memory, bandwidth_bytes_per_cycle=min([memory.bandwidth_bytes_per_cycle, *rates]))
 
 
 def _ports(memory: TreeMemory, flows: Iterable[Flow]) -> list[Port]:
