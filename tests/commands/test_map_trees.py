@@ -189,3 +189,23 @@ def test_a_machine_with_windows_is_not_written_for_another_program(tmp_path):
     done = run("map", layer, "--machine", tmp_path / "rows.yaml", "--emit", "zigzag", "-o", tmp_path / "out")
     assert done.exit_code == 2
     assert "--emit zigzag has no words for networks; emit from a machine without" in done.stderr
+
+
+@pytest.mark.parametrize("sum_bits, said", [(8, False), (16, True)])
+def test_files_for_other_programs_that_cost_more_there_say_so(tmp_path, sum_bits, said):
+    """Sums have one width there; where it is that of elements the costs are ours."""
+    (tmp_path / "two.yaml").write_text(
+        f"""name: two
+mac_pj: 1
+bits: 8
+sum_bits: {sum_bits}
+latches: false
+memories:
+  - {{name: buffer, size: 1 KiB, operands: [I, W, O], read_pj: 1, write_pj: 1, ports: [{{width_bits: 64}}]}}
+  - {{name: dram, size: 1 MiB, operands: [I, W, O], read_pj: 9, write_pj: 9, ports: [{{width_bits: 64}}]}}
+"""
+    )
+    given = ("O[m,n] += I[m,k] * W[k,n]; m=4 n=4 k=4", "--machine", tmp_path / "two.yaml", "--emit", "timeloop")
+    done = run("map", *given, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    assert ("these files cost more there than here" in done.stderr) == said

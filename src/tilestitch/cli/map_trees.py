@@ -113,7 +113,7 @@ def search_or_check(
                 with_beside_compile,
             )
             from tilestitch.commands.map.tree_explain import explained, explained_text
-            from tilestitch.commands.map.tree_files import expect_plain, tree_mapping_files
+            from tilestitch.commands.map.tree_files import emitted_note, expect_plain, tree_mapping_files
             from tilestitch.commands.map.tree_json import tree_json
             from tilestitch.commands.map.tree_page import tree_result
             from tilestitch.commands.map.tree_proofs import tree_certificates, tree_certificates_json
@@ -147,6 +147,8 @@ def search_or_check(
         if out is not None:
             emitted = tree_mapping_files(emit, mapped)
             written += [(out / name, encoded(content)) for name, content in emitted]
+            if note := emitted_note(emit, mapped):
+                click.echo(f"note: {note}", err=True)
         if files.html is not None:
             said = [("effort", given["effort"]), ("constraints", files.constraints or ""), ("spatial", spatial or "")]
             said += [("energies", files.energies or "")]

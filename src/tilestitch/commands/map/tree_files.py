@@ -39,6 +39,15 @@ def expect_plain(program: str, tree: MachineTree) -> None:
         raise InputError(f"{tree.name}: --emit {program} has no words for {found}; emit from a machine without")
 
 
+def emitted_note(program: str, mapped: TreeMappings) -> str:
+    """What the files cost otherwise in that program; nothing where all is as wide there as here."""
+    placed = [layer.found.placed for layer in mapped.layers]
+    if program == "zigzag" or all({a.element_bits for a in one.operands} == {one.final_bits} for one in placed):
+        return ""
+    words = "words of a memory are as wide as its widest operand" if program == "timeloop" else "sums have one width"
+    return f"{program}: {words}, so these files cost more there than here, and may not fit"
+
+
 def _written(program: str, layer: MappedOnTree) -> dict[str, str]:
     placed, mapping = layer.found.placed, layer.found.mapping
     match program:
