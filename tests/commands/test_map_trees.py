@@ -201,8 +201,8 @@ bits: 8
 sum_bits: {sum_bits}
 latches: false
 memories:
-  - {{name: buffer, size: 1 KiB, operands: [I, W, O], read_pj: 1, write_pj: 1, ports: [{{width_bits: 64}}]}}
-  - {{name: dram, size: 1 MiB, operands: [I, W, O], read_pj: 9, write_pj: 9, ports: [{{width_bits: 64}}]}}
+  - {{name: buffer, size: 1 KiB, operands: [I, W, O], serves: [], read_pj: 1, write_pj: 1, ports: [{{width_bits: 64}}]}}
+  - {{name: dram, size: 1 MiB, operands: [I, W, O], serves: [], read_pj: 9, write_pj: 9, ports: [{{width_bits: 64}}]}}
 """
     )
     given = ("O[m,n] += I[m,k] * W[k,n]; m=4 n=4 k=4", "--machine", tmp_path / "two.yaml", "--emit", "timeloop")

@@ -64,7 +64,7 @@ def test_a_schedule_in_a_file_need_not_be_made_again(tmp_path):
     assert found.stdout == run("why", *NETWORK).stdout
     refused = run("why", *NETWORK, "--from", path)
     assert refused.exit_code == 2
-    assert "says with which it was made; leave out --strategy" in refused.stderr
+    assert "says with which options it was made; leave out --strategy" in refused.stderr
 
 
 def test_pieces_add_up_to_their_sub_graph():

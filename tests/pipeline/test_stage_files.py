@@ -262,7 +262,7 @@ def test_what_no_network_or_program_can_be_is_refused():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--strategy", "tvm"], "says with which it was made; leave out --strategy"),
+        (["--strategy", "tvm"], "says with which options it was made; leave out --strategy"),
         (["--batch", "4"], "leave out --batch"),
         (["--dim", "N=3"], "leave out --dim"),
         (["--machine", "stcp920"], "is for the machine toy, found stcp920; give --machine toy"),

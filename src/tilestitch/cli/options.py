@@ -263,7 +263,7 @@ def machine_beside(start: Path | None, machine: str) -> str | None:
     """
     if start is None:
         return machine
-    expect_none_given(("strategy", *Choices.names()), f"--from {start} says with which it was made")
+    expect_none_given(("strategy", *Choices.names()), f"--from {start}: the file says with which options it was made")
     return machine if is_given("machine") else None
 
 

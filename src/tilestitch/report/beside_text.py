@@ -15,8 +15,8 @@ def beside_lines(beside: BesideMap) -> list[str]:
     ]
     rows.append(_cells("all", beside.mapped_cycles, beside.compiled_cycles))
     largest = sorted(beside.layers, key=lambda one: -abs(one.difference_cycles))[:LAYERS]  # ties stay in order
-    name = "  {0.layer} ({0.times:,} times)"
-    rows += [_cells(name.format(one), one.mapped_cycles, one.compiled_cycles) for one in largest]
+    names = [f"  {one.layer}" + (f" ({one.times:,} times)" if one.times > 1 else "") for one in largest]
+    rows += [_cells(name, one.mapped_cycles, one.compiled_cycles) for name, one in zip(names, largest, strict=True)]
     return [
         *title("Beside the layers mapped alone: cycles (mapped: estimated, compiled: simulated)"),
         *table(["", "mapped", "compiled", "difference"], rows, "lrrr"),
