@@ -146,8 +146,8 @@ def check_node(where: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> N
     if not defs.has(node.op_type, opsets[domain], domain):
         known = f"domain '{domain}'" if domain else "standard domain"
         raise InputError(
-            f"{where}: the {known} has no operator {node.op_type} at opset {opsets[domain]}. Export the network without "
-            "it: for an opset that has it, or with what it stands for in its place."
+            f"{where}: the {known} has no operator {node.op_type} at opset {opsets[domain]}. Export the network "
+            "without it: for an opset that has it, or with what it stands for in its place."
         )
     defined = _is_defined_by_others(defs.get_schema(node.op_type, opsets[domain], domain))
     for attribute in node.attribute:
