@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.by_hand import BY_HAND, GROUPS, ORDER, scheduled
+from tests.helpers.graphs import Net
 from tests.helpers.pairs import first
 from tilestitch import api
 from tilestitch.api import HandGroup, HandItem, HandSchedule
@@ -40,6 +41,22 @@ def test_pieces_may_be_uneven():
         kernel.box.extents[0] for kernel in done.kernels if kernel.box is not None and "conv1" in kernel.operators
     }
     assert images == {1, 3}
+
+
+def test_a_group_that_runs_whole_may_make_a_number():
+    """Without axes there is nothing to cut; two pieces of it are refused."""
+    net = Net(18)
+    largest = net.op("ReduceMax", net.op("Relu", net.input(4, 8)), keepdims=0)
+    model = net.model(net.op("Exp", largest))
+    for pieces in (1, 2):
+        schedule = HandSchedule("number", (HandGroup("a", (largest,), pieces=pieces), HandGroup("b")))
+        if pieces == 1:
+            done = api.compile(model, "toy", strategy=schedule, verify=True)
+            assert done.report is not None
+            assert done.report.verified
+        else:
+            with pytest.raises(InputError, match=r"axis 0; its result \w+ has axes 0 to -1"):
+                api.compile(model, "toy", strategy=schedule)
 
 
 ALONG_TWO = (replace(GROUPS[0], pieces=2, further=((2, 2),)), *GROUPS[1:])

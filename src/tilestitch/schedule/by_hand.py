@@ -162,6 +162,8 @@ def expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, member
                 continue
             shape = graph.tensors[tensor].shape
             for axis, pieces in group.along:
+                if not shape and (axis, pieces) == (0, 1):
+                    continue  # a number is whole
                 if not 0 <= axis < len(shape):
                     raise InputError(f"{where}: axis {axis}; its result {tensor} has axes 0 to {len(shape) - 1}")
                 extent = shape[axis]
