@@ -108,6 +108,10 @@ def test_constraints_listed_under_their_target_are_those_of_files_of_constraints
         ("architecture:", "sparse_optimizations: {}\narchitecture:", "sparse data has no model"),
         ("depth: 8, width: 8", "reduction_supported: false, depth: 8, width: 8", "every fan-out adds up"),
         ("  - !Component {name: mac, class: intmac}", "", "expected a multiply-accumulate at the end"),
+        ("split: 4", "splitt: 4", "spatial.splitt: unknown field; the closest is 'split'"),
+        ("dataspace: {keep: [Weights]}", "dataspace: {kep: [Weights]}", "dataspace.kep: unknown field; the closest is"),
+        ("temporal: {factors: [M=1, C<=2]}", "temporal: {factor: [M=1]}", "temporal.factor: unknown field; the close"),
+        ("split: 4", "no_link_transfer: [Weights]", "not supported: the search does not keep to it; remove it"),
     ],
 )
 def test_what_a_tree_cannot_say_of_timeloop_is_refused_with_its_place(old, new, message):
@@ -116,6 +120,18 @@ def test_what_a_tree_cannot_say_of_timeloop_is_refused_with_its_place(old, new, 
         timeloop_tree(TIMELOOP.replace(old, new), "small.yaml", energy_table(ERT, "ert.yaml"))
     assert str(refused.value).startswith("small.yaml: ")
     assert "\n" not in str(refused.value)
+
+
+def test_what_a_constraint_of_timeloop_leaves_empty_says_nothing():
+    more = TIMELOOP.replace("split: 4", "split: 4, no_link_transfer: []")
+    table = energy_table(ERT, "ert.yaml")
+    assert timeloop_tree(more, "small.yaml", table) == timeloop_tree(TIMELOOP, "small.yaml", table)
+
+
+def test_a_listed_constraint_of_timeloop_with_an_unknown_field_is_refused():
+    listed = "architecture_constraints: {targets: [{target: columns, type: spatial, factor: [C=2]}]}"
+    with pytest.raises(InputError, match=r"targets\[0\]\.factor: unknown field; the closest is 'factors'"):
+        timeloop_tree(TIMELOOP + listed, "small.yaml", energy_table(ERT, "ert.yaml"))
 
 
 def test_no_energy_is_invented():

@@ -1,10 +1,24 @@
 """Timeloop's constraints, of architectures and of files of their own: targets, factors, permutations."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tilestitch.formats.foreign_file import Part
 
+_FIELDS = {
+    "dataspace": ("keep", "keep_only", "bypass"),
+    "temporal": ("factors", "permutation"),
+    "spatial": ("factors", "permutation", "split"),
+}
+_UNKEPT = {  # Timeloop's as well
+    "dataspace": ("bypass_only", "no_coalesce"),
+    "temporal": ("no_reuse", "no_temporal_reuse", "rmw_first_update", "rmw_on_first_writeback"),
+    "spatial": ("no_reuse", "no_multicast_no_reduction", "no_link_transfer"),
+}
+_UNKEPT_LOOPS = (
+    *("factors_only", "no_iteration_over_dataspaces", "must_iterate_over_dataspaces", "maximize_dims"),
+    *("maximize_dims_capacity", "remainders", "default_max_factor"),
+)
 _FACTOR = re.compile(r"([A-Za-z]\w*?)\s*(<=|=)?\s*([0-9]{1,9})", re.ASCII)
 
 
@@ -28,6 +42,19 @@ def targets_of(part: Part | None) -> Iterator[Part]:
             own = fields["attributes"].entries() if "attributes" in fields else {}
             said = {key: value.value for key, value in own.items()}
             yield Part({**said, "target": named["name"].value, "type": fields["type"].value}, one.file, one.path)
+
+
+def constraint_fields(part: Part, kind: str, more: Sequence[str]) -> Mapping[str, Part]:
+    """What a constraint of a kind (dataspace, temporal, spatial) says, with `more` fields where it is listed.
+
+    What is none of Timeloop's is refused, and what of Timeloop's the search does not keep to, unless it says nothing.
+    """
+    unkept = (*_UNKEPT[kind], *(() if kind == "dataspace" else _UNKEPT_LOOPS))
+    found = part.entries()
+    empty = {key for key in unkept if key in found and (found[key].is_absent or found[key].value == [])}
+    said = Part({key: one.value for key, one in found.items() if key not in empty}, part.file, part.path)
+    unsupported = dict.fromkeys(unkept, "the search does not keep to it; remove it")
+    return said.fields((), (*_FIELDS[kind], *more), unsupported)
 
 
 def factors_of(part: Part) -> list[tuple[str, str, int]]:

@@ -31,7 +31,13 @@ from tilestitch.formats.foreign_tree import (
     plain_component,
     tree_of_parts,
 )
-from tilestitch.formats.timeloop.constraints import factors_of, permutation_of, spread_loops, targets_of
+from tilestitch.formats.timeloop.constraints import (
+    constraint_fields,
+    factors_of,
+    permutation_of,
+    spread_loops,
+    targets_of,
+)
 from tilestitch.formats.timeloop.machine import TAGS
 from tilestitch.hardware.tree import Axis, Flow, MachineTree, Port, TreeMemory
 from tilestitch.hardware.yaml_tree import TAG
@@ -58,6 +64,7 @@ _RENAMED = {
     "shared-bandwidth": "shared_bandwidth",
     "sizeKB": "size_kb",
 }
+_DATASPACE = ("dataspace", "datatype", "bypass", "bypassing")  # what a type of constraints may be called
 _SPACES = ("Inputs", "Weights", "Outputs")
 _RESULTS = ("Outputs", "O", "Z", "C")
 _RANGE = re.compile(r"(.+?)(?:\[([0-9]{1,8})\.\.([0-9]{1,8})\])?", re.ASCII)
@@ -267,7 +274,7 @@ def _held(node: _Node, read: _Read) -> tuple[str, ...]:
     kept: set[str] = set()
     past: set[str] = set()
     only = False
-    for fields in _of_kind(node, ("dataspace", "datatype", "bypass", "bypassing"), read):
+    for fields in _of_kind(node, "dataspace", read):
         for key, found in (("keep", kept), ("keep_only", kept), ("bypass", past)):
             if key in fields and not fields[key].is_absent:
                 names = [item.text("a data space") for item in fields[key].items("data spaces", least=0)]
@@ -282,18 +289,18 @@ def _held(node: _Node, read: _Read) -> tuple[str, ...]:
     return tuple(space for space in read.spaces if space not in past and (space in kept or not is_beside))
 
 
-def _of_kind(node: _Node, kinds: Sequence[str], read: _Read) -> Iterator[Mapping[str, Part]]:
-    """The constraints of a node of some kinds: its own, and those of the files of constraints with it as target."""
+def _of_kind(node: _Node, kind: str, read: _Read) -> Iterator[Mapping[str, Part]]:
+    """The constraints of a node of one kind: its own, and those of the files of constraints with it as target."""
     if node.constraints is not None and not node.constraints.is_absent:
-        known = ("dataspace", "temporal", "spatial")
-        for key, part in node.constraints.fields((), known).items():
-            if key in kinds:
-                yield part.entries()
+        own = node.constraints.fields((), ("dataspace", "temporal", "spatial"))
+        if kind in own:
+            yield constraint_fields(own[kind], kind, ("type",))
+    names = _DATASPACE if kind == "dataspace" else (kind,)
     for target in read.targets:
         fields = target.entries()
         named = [fields[key].text("a name") if key in fields else "" for key in ("target", "type")]
-        if named[0] == node.name and named[1] in kinds:
-            yield fields
+        if named[0] == node.name and named[1] in names:
+            yield constraint_fields(target, kind, ("target", "type"))
 
 
 def _data_spaces(top: Mapping[str, Part], nodes: Sequence[_Node], listed: Sequence[Part]) -> tuple[str, ...]:
@@ -410,9 +417,9 @@ def _restrictions(
     known = _loops(nodes, read)
     memories = {part.name for part in read.parts if isinstance(part, TreeMemory)}
     for node in nodes:
-        for fields in _of_kind(node, ("spatial",), read):
+        for fields in _of_kind(node, "spatial", read):
             _spread(node, fields, known, factors, only, read)
-        for fields in _of_kind(node, ("temporal",), read):
+        for fields in _of_kind(node, "temporal", read):
             if "factors" in fields and node.name in memories:
                 for loop, sign, factor in factors_of(fields["factors"]):
                     steps[node.name, loop] = (factor if sign == "=" else 1, factor)
@@ -455,7 +462,7 @@ def _loops(nodes: Sequence[_Node], read: _Read) -> tuple[str, ...]:
     """Every loop that a constraint names."""
     found: list[str] = []
     for node in nodes:
-        for fields in _of_kind(node, ("spatial", "temporal"), read):
+        for fields in (*_of_kind(node, "spatial", read), *_of_kind(node, "temporal", read)):
             if "permutation" in fields:
                 found += permutation_of(fields["permutation"])
             if "factors" in fields:
