@@ -63,7 +63,28 @@ def test_constraints_on_loops_that_no_layer_has_are_left_out_with_a_note(files):
         *("O[m,n] += A[m,k] * B[k,n]; m=8 n=8 k=8", "--machine", files / "arch.yaml"),
         *("--energies", files / "ert.yaml"),
     )
-    assert any("its constraints name loops that no layer has (M" in note for note in found["notes"])
+    assert any("its constraints name only loops that no layer has: columns (P, R" in note for note in found["notes"])
+
+
+def test_of_constraints_only_those_on_loops_that_no_layer_has_are_left_out(files):
+    """Z, which stands beside P of the problem, is left out with a note; the rest forbids P along the columns still."""
+    named = TIMELOOP.replace("permutation: [P, R, C, M], factors: [P=1, R=1], split: 4", "factors: [P=1, R=1, Z=2]")
+    assert named != TIMELOOP
+    arch = files / "arch.yaml"
+    arch.write_text(named.replace("factors: [M=1, C=1]", "factors: [M=1, C=1], permutation: [Q, P]"))
+    found = _json(files / "problem.yaml", "--machine", arch, "--energies", files / "ert.yaml")
+    note = "arch.yaml: its constraints name loops that no layer has: columns (Z), sums (Q); these are left out"
+    assert note in found["notes"]
+    (layer,) = found["layers"]
+    assert not any(one["axis"] == "columns" and one["loop"] in "PR" for one in layer["spatial"])
+
+
+def test_a_loop_of_constraints_in_the_wrong_case_is_refused(files):
+    arch = files / "arch.yaml"
+    arch.write_text(TIMELOOP.replace("factors: [P=1, R=1]", "factors: [p=1, R=1]"))
+    result = run("map", files / "problem.yaml", "--machine", arch, "--energies", files / "ert.yaml")
+    assert result.exit_code == 2
+    assert "arch.yaml: columns: no layer has the loop p of its constraints; write P" in result.output
 
 
 def test_accelforge_s_architecture_is_a_tree(files):

@@ -30,6 +30,7 @@ class ForeignTree:
     bits: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # of operands: innermost and outermost
     meshes: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)  # axes along X and Y, by target
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # loops from the innermost, by memory
+    loops: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # all that constraints name, by their target
 
 
 def energy_table(text: str, where: str) -> EnergyTable:

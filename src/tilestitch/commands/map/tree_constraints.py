@@ -6,7 +6,7 @@ that it holds is the product of the factors of all memories at and inside it. So
 where the memories inside say theirs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -292,14 +292,40 @@ def tiles_of_steps(
 def constraints_of(foreign: ForeignTree, where: str, loops: Iterable[str]) -> Constraints:
     """What another program's file of a machine restricts, for layers with these loops.
 
-    What names loops that no layer has is left out, with a note; so are factors at a memory that say nothing of a tile.
+    Loops that no layer has are left out, with a note; so are factors at a memory that say nothing of a tile. Raises
+    `InputError` for a loop that layers have in another case, unless they have none of those that are named.
     """
+    known = set(loops)
     tiles, left = tiles_of_steps(foreign.steps, [memory.name for memory in foreign.tree.memories])
-    found = Constraints(where, foreign.factors, foreign.only, {}, {}, tiles, orders=foreign.orders)
-    unknown = [loop for loop in found.loops() if loop and loop not in set(loops)]
-    if unknown:
-        note = f"{where}: its constraints name loops that no layer has ({', '.join(unknown)}); all of them left out"
+    unknown = {part: [loop for loop in named if loop not in known] for part, named in foreign.loops.items()}
+    unknown = {part: named for part, named in unknown.items() if named}
+    places = ", ".join(f"{part} ({', '.join(named)})" for part, named in unknown.items())
+    named = {loop for one in foreign.loops.values() for loop in one}
+    if named and not named & known:
+        note = f"{where}: its constraints name only loops that no layer has: {places}; all of them are left out"
         return Constraints(where, notes=(note,))
-    places = dict.fromkeys(name for name, _, _ in left)
-    notes = tuple(f"{where}: {name}: factors that say nothing of what it holds; left out" for name in places)
-    return replace(found, notes=notes)
+    _expect_cases(unknown, where, known)
+    notes = [f"{where}: its constraints name loops that no layer has: {places}; these are left out"] if unknown else []
+    notes += [
+        f"{where}: {name}: factors that say nothing of what it holds; left out"
+        for name in dict.fromkeys(name for name, loop, _ in left if loop in known)
+    ]
+    only = {axis: tuple(one for one in named if one in {"", *known}) for axis, named in foreign.only.items()}
+    orders = {part: tuple(one for one in named if one in known) for part, named in foreign.orders.items()}
+    return Constraints(
+        where,
+        {key: factor for key, factor in foreign.factors.items() if key[1] in known},
+        {axis: named for axis, named in only.items() if named},
+        tiles={key: tile for key, tile in tiles.items() if key[1] in known},
+        notes=tuple(notes),
+        orders={part: named for part, named in orders.items() if named},
+    )
+
+
+def _expect_cases(unknown: Mapping[str, Sequence[str]], where: str, known: Collection[str]) -> None:
+    """Refuse loops that differ from known ones only in their case."""
+    for part, named in unknown.items():
+        for loop in named:
+            for other in (loop.upper(), loop.lower()):
+                if other in known:
+                    raise InputError(f"{where}: {part}: no layer has the loop {loop} of its constraints; write {other}")

@@ -125,9 +125,10 @@ def timeloop_tree(text: str, where: str, energies: EnergyTable | None = None) ->
     name = plain_component(where.removesuffix(".yaml").removesuffix(".yml"))
     tree = tree_of_parts(name, read.parts, read.mac_pj, "", read.clock_hz, file)
     tree = replace(tree, has_latches=False, reads_first_sums=False)
-    factors, only, steps, orders = _restrictions(nodes, read)
+    loops = _loops(nodes, read)
+    factors, only, steps, orders = _restrictions(nodes, loops, read)
     bits = _bits(tree.memories, read)
-    return ForeignTree(tree, tuple(dict.fromkeys(read.notes)), factors, only, steps, bits, read.meshes, orders)
+    return ForeignTree(tree, tuple(dict.fromkeys(read.notes)), factors, only, steps, bits, read.meshes, orders, loops)
 
 
 def with_sliding_windows(tree: MachineTree) -> MachineTree:
@@ -402,7 +403,7 @@ def _bits(memories: Sequence[TreeMemory], read: _Read) -> dict[str, tuple[int, i
 
 
 def _restrictions(
-    nodes: Sequence[_Node], read: _Read
+    nodes: Sequence[_Node], loops: Mapping[str, tuple[str, ...]], read: _Read
 ) -> tuple[
     dict[tuple[str, str], int],
     dict[str, tuple[str, ...]],
@@ -414,7 +415,7 @@ def _restrictions(
     only: dict[str, tuple[str, ...]] = {}
     steps: dict[tuple[str, str], tuple[int, int]] = {}
     orders: dict[str, tuple[str, ...]] = {}
-    known = _loops(nodes, read)
+    known = tuple(dict.fromkeys(loop for named in loops.values() for loop in named))
     memories = {part.name for part in read.parts if isinstance(part, TreeMemory)}
     for node in nodes:
         for fields in _of_kind(node, "spatial", read):
@@ -458,13 +459,16 @@ def _spread(
                 )
 
 
-def _loops(nodes: Sequence[_Node], read: _Read) -> tuple[str, ...]:
-    """Every loop that a constraint names."""
-    found: list[str] = []
+def _loops(nodes: Sequence[_Node], read: _Read) -> dict[str, tuple[str, ...]]:
+    """Every loop that constraints name, by their targets."""
+    found: dict[str, tuple[str, ...]] = {}
     for node in nodes:
+        named: list[str] = []
         for fields in (*_of_kind(node, "spatial", read), *_of_kind(node, "temporal", read)):
             if "permutation" in fields:
-                found += permutation_of(fields["permutation"])
+                named += permutation_of(fields["permutation"])
             if "factors" in fields:
-                found += [loop for loop, _, _ in factors_of(fields["factors"])]
-    return tuple(dict.fromkeys(found))
+                named += [loop for loop, _, _ in factors_of(fields["factors"])]
+        if named:
+            found[node.name] = tuple(dict.fromkeys(named))
+    return found
