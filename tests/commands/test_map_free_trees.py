@@ -162,6 +162,22 @@ memories:
 """
 
 
+def test_a_star_in_an_order_means_all_steps_that_are_left(machine):
+    fixed = machine.with_name("fixed.yaml")
+    layers = []
+    for order in ("[M]", '[[M, "*"]]'):
+        fixed.write_text(f"order: {order}")
+        layers.append(only_layer(PRODUCT, machine, "--constraints", fixed))
+    assert layers[0]["temporal"] == layers[1]["temporal"]
+
+
+def test_an_empty_list_of_loops_spreads_nothing_along_its_axis(machine):
+    fixed = machine.with_name("fixed.yaml")
+    fixed.write_text("spatial: {D1: []}")
+    layer = only_layer(PRODUCT, machine, "--constraints", fixed)
+    assert {one["axis"] for one in layer["spatial"]} == {"D2"}
+
+
 def test_constraints_hold(machine):
     """Factors, loops of an axis, bypasses, tiles and shares are as the file says."""
     machine.with_name("fixed.yaml").write_text(OURS)
@@ -263,6 +279,7 @@ def test_timeloops_permutations_are_kept_or_a_note_says_that_they_are_not(machin
         ("order: []", "expected a list of loops, found an empty list"),
         ("order: [[M, 2, 3]]", "expected a loop, or a loop and its factor, as in [K, 4]"),
         ("order: [P]", "no layer has a loop P; known: M, N, K"),
+        ("order: [N, M, [N, 2]]", "order[2]: all steps of N that are left stand in front of this already; remove one"),
     ],
 )
 def test_constraints_that_say_nothing_are_refused_in_one_line(machine, text, words):

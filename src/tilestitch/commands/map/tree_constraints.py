@@ -19,6 +19,7 @@ from tilestitch.formats.foreign_tree import ForeignTree
 from tilestitch.formats.limits import MAX_EXTENT
 from tilestitch.formats.timeloop.constraints import factors_of, permutation_of
 from tilestitch.hardware.tree import ROLES, MachineTree
+from tilestitch.hardware.yaml_tree import Scalar
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.placed import CutLimit, PlacedNest
 
@@ -32,7 +33,7 @@ class Constraints:
 
     file: str = ""
     factors: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by axis and loop
-    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # loops by axis
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # loops by axis; "" alone: none
     bypass: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # operands by memory
     shares: Mapping[tuple[str, str], Fraction] = field(default_factory=dict)  # by memory and operand
     tiles: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # by memory and loop
@@ -43,7 +44,7 @@ class Constraints:
     def loops(self) -> tuple[str, ...]:
         """Every loop that is named, once."""
         named = [loop for loop, _ in self.order] + [loop for _, loop in (*self.factors, *self.tiles)]
-        return tuple(dict.fromkeys([*named, *(loop for loops in self.only.values() for loop in loops)]))
+        return tuple(dict.fromkeys([*named, *(loop for loops in self.only.values() for loop in loops if loop)]))
 
     def over(self, other: "Constraints") -> "Constraints":
         """These and others, of which these count where both say something of the same."""
@@ -152,8 +153,19 @@ def _ours(file: Part, tree: MachineTree) -> Constraints:
         if "tile" in fields:
             for loop, one in fields["tile"].entries().items():
                 tiles[memory, loop] = _range(one)
-    order = tuple(map(_ordered, parts["order"].items("loops"))) if "order" in parts else ()
+    order = _order(parts["order"]) if "order" in parts else ()
     return Constraints(file.file, factors, only, bypass, shares, tiles, order)
+
+
+def _order(part: Part) -> tuple[tuple[str, int], ...]:
+    """Loops and factors in turn; of a loop nothing may follow all that is left of it."""
+    found: list[tuple[str, int]] = []
+    for item in part.items("loops"):
+        loop, factor = _ordered(item)
+        if (loop, 0) in found:
+            item.refuse(f"all steps of {loop} that are left stand in front of this already; remove one of the two")
+        found.append((loop, factor))
+    return tuple(found)
 
 
 def _ordered(part: Part) -> tuple[str, int]:
@@ -163,7 +175,8 @@ def _ordered(part: Part) -> tuple[str, int]:
     pair = part.items("a loop and its factor", least=2)
     if len(pair) != 2:
         part.expected("a loop, or a loop and its factor, as in [K, 4]")
-    return pair[0].text("a loop"), 0 if pair[1].value == "*" else pair[1].whole("", 1, MAX_EXTENT)
+    is_rest = isinstance(pair[1].value, Scalar) and pair[1].value.text == "*"
+    return pair[0].text("a loop"), 0 if is_rest else pair[1].whole("", 1, MAX_EXTENT)
 
 
 def _named(part: Part | None, known: Sequence[str], what: str) -> list[tuple[str, Part]]:
