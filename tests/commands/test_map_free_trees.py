@@ -275,6 +275,9 @@ def test_timeloops_permutations_are_kept_or_a_note_says_that_they_are_not(machin
         ("mapspace: [{target: buffer, type: temporal, factors: [N=2]}]", "only if rf, further inside, has one too"),
         ("memories: {buffer: {share: {I: 2}}}", "expected a share of at most 1, found 2"),
         ("memories: {rf: {tile: {N: 12}}}", "no mapping fits the memories within the limits that are given"),
+        ("spatial: {D1: {M: 5, K: 2}}", "M 5 x K 2 along D1 needs 10 units, of which D1 has 8; fix smaller factors"),
+        ("spatial: {D1: {N: 8}, D2: {N: 2}}", "N has 12 iterations, of which 16 are fixed along D1 and D2; fix"),
+        ("order: [[M, 3], [M, 2]]", "the order has 3 x 2 of M, which has 16 iterations: that divides its steps in no"),
         ("limits: []", "unknown field; known: spatial, memories, order"),
         ("order: []", "expected a list of loops, found an empty list"),
         ("order: [[M, 2, 3]]", "expected a loop, or a loop and its factor, as in [K, 4]"),
@@ -301,6 +304,13 @@ def test_what_cannot_be_asked_is_refused(machine, given, words):
     result = mapped("C[m,n] += A[m,k] * B[k,n]; m=3 n=5 k=3", machine, *given)
     assert result.exit_code == 2
     assert words in result.output
+
+
+def test_factors_that_leave_too_many_units_without_work_are_named(machine):
+    machine.with_name("fixed.yaml").write_text("spatial: {D1: {M: 3}}")
+    result = mapped(PRODUCT, machine, "--constraints", machine.with_name("fixed.yaml"), "--utilization", "1")
+    assert result.exit_code == 2
+    assert "uses 100% of 64 units and has M 3 along D1; fix other factors, or fewer" in result.output
 
 
 def test_operands_have_the_places_of_their_names(tmp_path):

@@ -133,7 +133,7 @@ def test_what_is_fixed_counts_on_every_design(fixed, tmp_path):
     """A point is what `map` says with the same options; a design that they leave no mapping says why."""
     given = ("--constraints", fixed, "--utilization", "0.0005", "--sums", "final", "--ragged")
     found = explored("--vary", "axes.rows.size=4,8,32", "-o", tmp_path / "out", *given)
-    assert "no choice of what to spread" in found["designs"][0]["points"][0]["infeasible"]
+    assert "k 8 along rows needs 8 units, of which rows has 4" in found["designs"][0]["points"][0]["infeasible"]
     said = "at least 0.0005 of the units have work, constraints of fixed.yaml, sums final"
     assert said in json.dumps(found)
     (front,) = found["fronts"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,8 +157,14 @@ def why_nothing_fits(tables: Tables) -> str:
     return "no mapping fits the memories that operands share; take larger ones"
 
 
-def no_choice_fits(placed: PlacedNest, sums: Sums) -> DoesNotFit:
-    """The error of a search of what to spread, of which `placed` is any choice; it names a memory without any room."""
+def no_choice_fits(placed: PlacedNest, sums: Sums, steps: NDArray[np.int64]) -> DoesNotFit:
+    """The error of a search of what to spread, of which `placed` is any choice, and `steps` are those of all of them.
+
+    It names a loop that no choice can have in the order that is asked for, or a memory without any room.
+    """
+    order = _impossible_order(placed, steps)
+    if order:
+        return DoesNotFit(f"{placed.nest.name}: {order}")
     problem = f"{placed.nest.name}: no choice of what to spread has a mapping that fits the memories"
     for array, cuts in zip(placed.operands, tables_of(placed, sums).cuts, strict=True):
         bits = min(array.element_bits, placed.final_bits) if array is placed.nest.write else array.element_bits
@@ -169,3 +176,17 @@ def no_choice_fits(placed: PlacedNest, sums: Sums) -> DoesNotFit:
                     "a larger memory",
                 )
     return DoesNotFit(f"{problem}.")
+
+
+def _impossible_order(placed: PlacedNest, steps: NDArray[np.int64]) -> str:
+    """Of which loop the factors of an order divide the steps of no choice; empty where there is none."""
+    for number, (loop, extent) in enumerate(zip(placed.nest.loops, placed.nest.extents, strict=True)):
+        factors = [factor for which, factor in placed.order if which == number and factor > 0]
+        asked = prod(factors)
+        if asked > extent or (steps[:, number] % asked > 0).all():
+            said = " x ".join(map(str, factors))
+            return (
+                f"the order has {said} of {loop.name}, which has {extent:,} iterations: that divides its steps in no "
+                "choice of what to spread; write other factors, or '*' for all that are left"
+            )
+    return ""

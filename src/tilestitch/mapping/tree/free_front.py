@@ -13,12 +13,13 @@ from math import inf
 
 import numpy as np
 
-from tilestitch.base.errors import DoesNotFit, TooLarge
+from tilestitch.base.errors import TooLarge
 from tilestitch.mapping.tree.choices import Choices, SpatialSpace, choices_of
 from tilestitch.mapping.tree.cycle_bounds import least_cycles
 from tilestitch.mapping.tree.floor import above_floor, least_of_all, of_some
 from tilestitch.mapping.tree.found import FoundMapping, no_choice_fits
 from tilestitch.mapping.tree.labels import NEVER, NOTHING
+from tilestitch.mapping.tree.no_choice import no_choice
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS
 from tilestitch.mapping.tree.sliding import needs_tables, with_slides
@@ -55,9 +56,7 @@ def front_of_choices(
     """
     choices = choices_of(bare, space)
     if len(choices) == 0:
-        raise DoesNotFit(
-            f"{bare.nest.name}: no choice of what to spread uses {space.least_use:.0%} of {bare.tree.units:,} units"
-        )
+        raise no_choice(bare, space)
     task = task_of(bare, sums)
     if not choices.more_than:
         return _front_in_time(task, choices, most_labels)
@@ -115,7 +114,7 @@ def _front_of(task: SpreadTask, choices: Choices, most_labels: int, *, in_time: 
             points, was_proven, more = front_with(points, placed, sums, most_labels)
             count, is_proven = count + more, is_proven and was_proven
     if not points:
-        raise no_choice_fits(placement(bare, choices, 0), sums)
+        raise no_choice_fits(placement(bare, choices, 0), sums, choices.steps)
     bound_pj = (int(energies.min()) + arithmetic) / FEMTO
     found = (
         replace(

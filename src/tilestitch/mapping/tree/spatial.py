@@ -15,7 +15,8 @@ from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices, Ragged, SpatialSpace, choices_of
 from tilestitch.mapping.tree.floor import above_floor, least_of_all, of_some
-from tilestitch.mapping.tree.found import FoundMapping, SpatialSearch
+from tilestitch.mapping.tree.found import FoundMapping, SpatialSearch, no_choice_fits
+from tilestitch.mapping.tree.no_choice import no_choice
 from tilestitch.mapping.tree.opener import Opener
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
@@ -64,9 +65,7 @@ def best_spread(
         raise InputError(f"{bare.nest.name}: a front has several mappings; ask free_front for it")
     choices = choices_of(bare, space)
     if len(choices) == 0:
-        raise DoesNotFit(
-            f"{bare.nest.name}: no choice of what to spread uses {space.least_use:.0%} of {bare.tree.units:,} units"
-        )
+        raise no_choice(bare, space)
     task = task_of(bare, sums)
     if not choices.more_than:
         return _best_of(task, choices, most_labels, objective)
@@ -158,7 +157,7 @@ def _best_by_tables(task: SpreadTask, choices: Choices, bounds: NDArray[np.int64
         if best is None or found.price.energy_pj < best.price.energy_pj:
             best = found
     if best is None:
-        raise DoesNotFit(f"{task.bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
+        raise no_choice_fits(placement(task.bare, choices, 0), task.sums, choices.steps)
     bound_pj = min(left_pj, best.price.energy_pj)
     proven = replace(best, bound_pj=bound_pj, is_proven=bound_pj >= best.price.energy_pj, labels=count)
     return SpatialSearch(proven, len(choices), opened)

@@ -269,7 +269,7 @@ class _InTime:
         ordered = (Bounded(placement(bare, self._choices, one), 0.0, int(self._ranks[one])) for one in chosen)
         found, _ = best_in_order(ordered, self._task.sums, max(most_labels, FEW_LABELS), self._objective, ceiling)
         if found is None:
-            raise no_choice_fits(placement(bare, self._choices, 0), self._task.sums)
+            raise no_choice_fits(placement(bare, self._choices, 0), self._task.sums, self._choices.steps)
         bound = min(self._left, found.bound)
         proven = bound >= found.value
         found = replace(
@@ -325,7 +325,7 @@ def best_by_tables(
     found: FoundMapping | None
     found, _ = best_in_order(ordered(), task.sums, most_labels, objective)
     if found is None:
-        raise no_choice_fits(placement(task.bare, choices, 0), task.sums)
+        raise no_choice_fits(placement(task.bare, choices, 0), task.sums, choices.steps)
     bound_pj = int(bounds[order].min()) / FEMTO + task.bare.tree.mac_pj * task.bare.nest.macs
     found = replace(found, bound_pj=bound_pj, bound_cycles=int(steps[order].min()))
     return SpatialSearch(found, len(choices), len(searched))
