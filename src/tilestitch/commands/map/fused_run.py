@@ -14,6 +14,7 @@ from tilestitch.commands.map.fused_text import fused_json, fused_text
 from tilestitch.commands.map.fused_value import FusedTask, MappedChains, UnmappedChain
 from tilestitch.commands.map.tree_machines import GivenTree, open_tree
 from tilestitch.commands.map.tree_sources import SUMS_AS_RESULTS, TreeLayer, as_wide_as_on, bound_nest
+from tilestitch.commands.map.unreached import unreached_notes
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.chain import MOST_OPERATORS, Chain, homes_of
 from tilestitch.mapping.fused.search import MOST_LABELS, FoundChain, best_chain
@@ -146,4 +147,7 @@ def _task(
     for chain in chains:
         layers.append(wide[at : at + len(chain.nests)])
         at += len(chain.nests)
-    return FusedTask(name, opened.tree, tuple(chains), tuple(layers), (*notes, *opened.notes), space, most, objective)
+    placed = [bound_nest(layer, opened.tree) for layer in wide]
+    loops = (loop.name for layer in wide for loop in layer.nest.loops)
+    notes = (*notes, *opened.notes, *unreached_notes(opened.tree, placed, loops))
+    return FusedTask(name, opened.tree, tuple(chains), tuple(layers), notes, space, most, objective)

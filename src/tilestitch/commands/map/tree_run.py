@@ -30,6 +30,7 @@ from tilestitch.commands.map.tree_sources import (
     with_words,
     zigzag_layers_of,
 )
+from tilestitch.commands.map.unreached import unreached_notes
 from tilestitch.formats.zigzag.tree_mapping import ZigzagMapping, chosen_mapping, placed_layer, zigzag_tree_mappings
 from tilestitch.hardware.preset_files import preset_names
 from tilestitch.hardware.tree import MachineTree
@@ -197,7 +198,14 @@ def task_on(
         raise InputError(f"{fixed.file}: {file} fixes what is spread; leave spatial out, or --spatial {file}")
     notes = (*notes, *opened.notes, *work.mapping_notes, *fixed.notes)
     free = None if work.mapping_file else fixed.space(space)
+    if free is not None:
+        notes = (*notes, *_unreached(tree, chosen, layers))
     return TreeTask(work.name, tree, chosen, work.mappings, work.mapping_file, notes, free, fixed)
+
+
+def _unreached(tree: MachineTree, chosen: Sequence[TreeLayer], layers: Sequence[TreeLayer]) -> tuple[str, ...]:
+    placed = [bound_nest(layer, tree) for layer in chosen]
+    return unreached_notes(tree, placed, (loop.name for layer in layers for loop in layer.nest.loops))
 
 
 def open_tree_task(
