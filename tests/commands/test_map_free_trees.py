@@ -297,6 +297,7 @@ def test_constraints_that_say_nothing_are_refused_in_one_line(machine, text, wor
     "given, words",
     [
         (("--mode", "published"), "leave out --mode"),
+        (("--utilization", "nan"), "nan is not in the range 0<=x<=1"),
         (("--utilization", "1", "--layer", "1"), "no choice of what to spread uses 100% of 64 units"),
     ],
 )

@@ -15,6 +15,7 @@ from tilestitch.cli.options import (
     SEARCHES,
     STRATEGY_HELP,
     Choices,
+    ShareType,
     choice_option,
     compile_options,
     expect_none_given,
@@ -61,7 +62,7 @@ STORE = "points.sqlite"  # in the folder of -o
 @click.option("--constraints", metavar="FILE", type=click.Path(path_type=Path), help="On a tree, as for map.")
 @click.option(
     "--utilization",
-    type=click.FloatRange(0, 1),
+    type=ShareType(),
     default=0.0,
     show_default=True,
     help="On a tree, as for map.",

@@ -18,6 +18,7 @@ from tilestitch.cli.map_trees import EMITTED, UNEVEN, TreeFiles, is_on_tree, sea
 from tilestitch.cli.options import (
     SEARCHES,
     Choices,
+    ShareType,
     array_machine_option,
     choice_option,
     expect_none_given,
@@ -88,7 +89,7 @@ _NOT_BESIDE = (
 )
 @click.option(
     "--utilization",
-    type=click.FloatRange(0, 1),
+    type=ShareType(),
     default=0.0,
     show_default=True,
     help="On a tree: least share of the units that has work, on average over the steps.",

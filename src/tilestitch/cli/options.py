@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import wraps
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,6 +29,21 @@ STRATEGY_HELP = (
     "of fused blocks: baseline, fixed-cores, dynamic-cores, one-block, fixed-fusion, dlfusion, oracle, annealing, "
     "genetic, exact or exact-by-layer. Or the file of such a plan, ending in .json."
 )
+
+
+class ShareType(click.FloatRange):
+    """A share from 0 to 1; `nan`, which no comparison finds out of range, is refused as well."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        share: float = super().convert(value, param, ctx)
+        if isnan(share):
+            self.fail(f"{share} is not in the range {self._describe_range()}", param, ctx)
+        return share
+
+
 ARRAY_MACHINE = "dmazerunner-256"  # where none is named
 SEARCHES = ("exact", "dmazerunner")
 OF_ONE_MAPPING = tuple(one.value for one in Objective if one is not Objective.PARETO)

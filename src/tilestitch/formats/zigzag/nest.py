@@ -8,7 +8,8 @@ none. An equation that adds (`Add`) has one operation an iteration, as one that 
 import re
 
 from tilestitch.formats.foreign_file import Part, yaml_file
-from tilestitch.formats.limits import MAX_BITS, MAX_EXTENT, MAX_STEP, checked, operand
+from tilestitch.formats.limits import MAX_EXTENT, MAX_STEP, checked, operand
+from tilestitch.formats.zigzag.precision import precision_of
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
 
 _EQUATION = re.compile(r"\s*(O(?:\[\w+\])+)\s*\+?=\s*(\w(?:\[\w*\])+)\s*[*+]\s*(\w(?:\[\w*\])+)\s*", re.ASCII)
@@ -36,7 +37,8 @@ def _layer(layer: Part) -> LoopNest:
     extents = tuple(loop.extent for loop in loops)
     relations = _relations(fields["dimension_relations"]) if "dimension_relations" in fields else {}
     held = _held(fields)
-    precision = fields["operand_precision"].fields(("O",), ("O_final", "I", "W"))
+    fields["operand_precision"].fields(("O",), ("O_final", "I", "W"))
+    precision = precision_of(fields["operand_precision"])
     match = _EQUATION.fullmatch(fields["equation"].text("an equation"))
     if match is None:
         fields["equation"].expected("an equation such as O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]")
@@ -47,15 +49,13 @@ def _layer(layer: Part) -> LoopNest:
             fields["equation"].refuse(f"the array {array} appears twice; give what is read twice two names")
         if array not in precision:
             fields["operand_precision"].refuse(f"the precision of {array} is missing")
-        bits = precision[array].whole("bits", 0, MAX_BITS)
-        if bits > 0 or array == "O":
+        bits = precision[array]
+        if bits > 0:
             indices = [index.upper() for index in re.findall(r"\[(\w+)\]", access)]
             axes = [_axis(index, numbers, relations, fields["equation"]) for index in indices]
             arrays[array] = _padded(operand(array, axes, extents, bits), indices, held, layer)
     write = arrays.pop("O")
     reads = sorted(arrays.values(), key=lambda found: found.name != "I")
-    if not reads:
-        fields["operand_precision"].refuse("every array that is read has 0 bits; expected one that has some")
     return LoopNest(name, "einsum", loops, tuple(reads), write)
 
 

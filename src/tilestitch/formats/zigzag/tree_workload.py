@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilestitch.formats.foreign_file import Part, yaml_file
-from tilestitch.formats.limits import MAX_BITS, MAX_EXTENT, MAX_ITERATIONS, MAX_LOOPS, MAX_STEP
+from tilestitch.formats.limits import MAX_EXTENT, MAX_ITERATIONS, MAX_LOOPS, MAX_STEP
+from tilestitch.formats.zigzag.precision import precision_of
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
 from tilestitch.mapping.tree.placed import distinct
 
@@ -57,7 +58,7 @@ def _layer(layer: Part) -> ZigzagLayer:
     match = _EQUATION.fullmatch(re.sub(r"\s", "", fields["equation"].text("an equation")).replace("++", "+"))
     if match is None:
         fields["equation"].expected("an equation such as O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]")
-    bits = {key: part.whole("bits", 0, MAX_BITS) for key, part in fields["operand_precision"].entries().items()}
+    bits = precision_of(fields["operand_precision"])
     arrays: list[LoopOperand] = []
     for access in match.groups():
         array, *indices = re.findall(r"\w+", access)
@@ -68,8 +69,6 @@ def _layer(layer: Part) -> ZigzagLayer:
         terms = [_terms(index.upper(), loops, relations, fields["equation"]) for index in indices]
         shape = tuple(sizes.get(index.upper(), loops.get(index.upper(), 1)) for index in indices)
         arrays.append(LoopOperand(array, tuple(terms), shape, bits[array]))
-    if bits["O"] < 1:
-        fields["operand_precision"].refuse("expected at least 1 bit for O")
     nest = LoopNest(name, "einsum", tuple(Loop(*one) for one in loops.items()), tuple(arrays[1:]), arrays[0])
     if nest.macs > MAX_ITERATIONS:
         fields["loop_sizes"].refuse(f"expected at most 2^52 iterations, found {nest.macs:,}")
