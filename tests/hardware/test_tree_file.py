@@ -209,6 +209,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
         TREE.replace("read_pj: 5\n", "read_pj: 1e99\n"),
         "memories.buffer.read_pj: expected at most 1000000000 picojoules, found 1e99",
     ),
+    "energy-of-three-digits": (
+        TREE.replace("read_pj: 5\n", "read_pj: 1.0e+300\n"),
+        "memories.buffer.read_pj: expected at most 1000000000 picojoules, found 1.0e+300",
+    ),
     "area-negative": (
         TREE.replace("buffers: 2", "area_mm2: -1"),
         "memories.buffer.area_mm2: expected a number of square millimetres of at least 0, found -1",

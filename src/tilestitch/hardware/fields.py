@@ -21,7 +21,8 @@ _PER_SECOND = (
     "bandwidth: 34 GB/s}] may take the place of rates, bursts and energies in bytes"
 )
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,39}|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,12})")
-_DECIMAL = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]{0,39})(?:\.[0-9]{0,39})?|\.[0-9]{1,39})(?:[eE][-+]?[0-9]{1,2})?")
+_EXPONENT = r"(?:[eE](?:-[0-9]{1,2}|\+?[0-9]{1,3}))?"
+_DECIMAL = re.compile(rf"[-+]?(?:(?:0|[1-9][0-9]{{0,39}})(?:\.[0-9]{{0,39}})?|\.[0-9]{{1,39}}){_EXPONENT}")
 _RATIO = re.compile(r"[1-9][0-9]{0,39}/[1-9][0-9]{0,39}")
 _WITH_PREFIX = re.compile(r"([0-9]{1,39}(?:\.[0-9]{1,39})?) ?([kKMGT]?)(i?)(B|Hz|)")
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:[ ,'][0-9]{3}){1,12}")
