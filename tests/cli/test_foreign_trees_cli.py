@@ -112,6 +112,14 @@ def test_a_mapping_on_a_tree_is_written_for_zigzag(tmp_path):
     assert refused.exit_code == 2
     assert "W in rf_128B, inside D1, stays for longer than" in refused.output
     assert not (tmp_path / "none").exists()
+    proof = tmp_path / "proof.json"
+    assert run("map", *given, "--certificate", proof, "--quiet").exit_code == 0
+    judged = run("map", *given, "--check", proof, "--emit", "zigzag", "-o", tmp_path / "none")
+    assert judged.exit_code == 2
+    assert "--check judges a certificate and searches no mapping; leave out --emit" in judged.output
+    several = run("map", *given[:-1], "pareto", "--emit", "zigzag", "-o", tmp_path / "none")
+    assert several.exit_code == 2
+    assert "--objective pareto has several mappings of each layer; leave out --emit" in several.output
     half = run("map", *given, "--emit", "zigzag")
     assert half.exit_code == 2
     assert "--emit and -o go together" in half.output

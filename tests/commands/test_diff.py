@@ -194,13 +194,15 @@ def test_what_is_no_report_is_refused_in_one_line(reports, tmp_path, name):
 
 
 def test_files_that_cannot_be_read_are_refused(reports, tmp_path):
-    """One that is cut off, one that is no JSON, one that is not there, and places that are inputs."""
+    """Cut off, going on behind its end, no JSON, or not there; and places that are inputs."""
     whole = (reports / "a.json").read_text(encoding="utf-8")
     (tmp_path / "cut.json").write_text(whole[: len(whole) // 2], encoding="utf-8")
+    (tmp_path / "more.json").write_text(whole + "garbage", encoding="utf-8")
     (tmp_path / "text.json").write_text("latency 5", encoding="utf-8")
     (tmp_path / "list.json").write_text("[1, 2]", encoding="utf-8")
     for arguments, message in (
         (("cut.json",), "the end of the file is missing"),
+        (("more.json",), "remove what stands behind its end"),
         (("text.json",), "is not JSON"),
         (("list.json",), "is not a report of Tilestitch"),
         (("absent.json",), "No such file"),

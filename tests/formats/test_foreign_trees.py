@@ -193,6 +193,8 @@ def test_a_product_on_accelforge_s_machine_costs_what_its_evaluator_says():
     "old, new, message",
     [
         ("!Container", "!Toll", "!Toll is not supported"),
+        ("!Container", "!Contaner", "found a tag '!Contaner'; the closest is '!Container'"),
+        ("!Container", "!!python/name:os.system", "found a tag '!!python/name:os.system'; remove it"),
         ("1024 * 8 * 64", "1024 * __import__('os').getpid()", "expected a number made with"),
         ("1024 * 8 * 64", "2 ** 10", "another operator"),
         ("1024 * 8 * 64", "1 / 0", "not such an expression"),

@@ -30,6 +30,8 @@ def json_value(text: str, where: str) -> Any:
     except (ValueError, RecursionError) as error:
         opened, ended = text.lstrip()[:1] in ("{", "["), text.rstrip()[-1:] in ("}", "]")
         more = "; the end of the file is missing: write it again" if opened and not ended else ""
+        if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
+            more = "; remove what stands behind its end"
         raise InputError(f"{where}: is not JSON ({printable(str(error), 200)}){more}") from None
 
 

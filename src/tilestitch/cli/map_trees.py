@@ -219,8 +219,10 @@ def _expect_written_on_tree(files: TreeFiles, objective: Objective) -> None:
         raise InputError(f"--emit and -o go together: --emit {'|'.join(EMITTED)} -o DIR")
     if given["out"] is not None:
         expect_folder(given["out"])
-    if files.check is not None or objective is Objective.PARETO:
-        expect_none_given(("explain", "emit"), "--check and --objective pareto have not one mapping of each layer")
+    if files.check is not None:
+        expect_none_given(("explain", "emit"), "--check judges a certificate and searches no mapping")
+    if objective is Objective.PARETO:
+        expect_none_given(("explain", "emit"), "--objective pareto has several mappings of each layer")
 
 
 def _result_of(explain: str) -> "ZigzagResult | None":

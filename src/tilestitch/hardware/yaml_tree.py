@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, NoReturn, TypeAlias
 
 import yaml
@@ -62,7 +63,9 @@ class _Plain(Composer):
         if event.anchor is not None:
             _refuse(f"an anchor '&{event.anchor}'", "remove it and write the values where they belong", event)
         if event.tag is not None and event.tag not in self.known_tags:
-            _refuse(f"a tag '{event.tag.replace('tag:yaml.org,2002:', '!!')}'", "remove it", event)
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            close = get_close_matches(tag[:99], self.known_tags, n=1)
+            _refuse(f"a tag '{tag}'", f"the closest is '{close[0]}'" if close else "remove it", event)
         if self.depth > MAX_DEPTH:
             _refuse(f"more than {MAX_DEPTH} levels of nesting", "a machine needs four", event)
         self.depth += 1
