@@ -53,6 +53,12 @@ def test_timeloop_s_constraints_are_loops_along_axes_and_steps_at_memories():
     }
 
 
+def test_a_loop_of_layers_that_no_constraint_names_may_be_spread_where_no_split_says_otherwise():
+    text = TIMELOOP.replace("permutation: [P, R, C, M], factors: [P=1, R=1], split: 4", "factors: [P=1, R=1]")
+    found = timeloop_tree(text, "small.yaml", energy_table(ERT, "ert.yaml"), ["C", "M", "P", "R", "Q"])
+    assert found.only == {"columns": ("M", "C", "Q")}
+
+
 def test_the_split_of_a_mesh_divides_its_loops_between_x_and_y():
     text = TIMELOOP.replace(
         "spatial: {meshX: 2, meshY: 3}}",

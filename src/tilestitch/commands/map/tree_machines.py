@@ -96,17 +96,17 @@ def open_tree(machine: GivenTree, energies: Path | None = None, layers: Sequence
     table: EnergyTable = {}
     if energies is not None:
         table = energy_table(file_text(energies, "YAML", MAX_YAML_BYTES), energies.name)
+    loops = [loop.name for layer in layers for loop in layer.nest.loops]
     program = program_of(text)
     match program:
         case "ZigZag":
             return OpenedTree(*zigzag_tree(text, where), program=program)
         case "Timeloop":
-            foreign = timeloop_tree(text, where, table)
+            foreign = timeloop_tree(text, where, table, loops)
         case "AccelForge":
             foreign = accelforge_tree(text, where, table, _bits(layers), _names(layers))
         case _:
             return OpenedTree(parse_tree(text, where))
-    loops = [loop.name for layer in layers for loop in layer.nest.loops]
     notes = tuple(f"{where}: {note}" for note in foreign.notes)
     fixed = constraints_of(foreign, where, loops)
     return OpenedTree(foreign.tree, notes, fixed, foreign.bits, program=program, meshes=foreign.meshes)

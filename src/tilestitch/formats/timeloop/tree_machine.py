@@ -98,8 +98,8 @@ class _Read:
     clock_hz: int | None = None
 
 
-def timeloop_tree(text: str, where: str, energies: EnergyTable | None = None) -> ForeignTree:
-    """The tree of an architecture's file with its constraints.
+def timeloop_tree(text: str, where: str, energies: EnergyTable | None = None, loops: Sequence[str] = ()) -> ForeignTree:
+    """The tree of an architecture's file with its constraints, for layers with these loops.
 
     Raises `InputError` with the keys that lead to what a tree cannot say, and where energies are missing.
     """
@@ -125,10 +125,11 @@ def timeloop_tree(text: str, where: str, energies: EnergyTable | None = None) ->
     name = plain_component(where.removesuffix(".yaml").removesuffix(".yml"))
     tree = tree_of_parts(name, read.parts, read.mac_pj, "", read.clock_hz, file)
     tree = replace(tree, has_latches=False, reads_first_sums=False)
-    loops = _loops(nodes, read)
-    factors, only, steps, orders = _restrictions(nodes, loops, read)
+    named = _loops(nodes, read)
+    known = tuple(dict.fromkeys([*(loop for of_part in named.values() for loop in of_part), *loops]))
+    factors, only, steps, orders = _restrictions(nodes, known, read)
     bits = _bits(tree.memories, read)
-    return ForeignTree(tree, tuple(dict.fromkeys(read.notes)), factors, only, steps, bits, read.meshes, orders, loops)
+    return ForeignTree(tree, tuple(dict.fromkeys(read.notes)), factors, only, steps, bits, read.meshes, orders, named)
 
 
 def with_sliding_windows(tree: MachineTree) -> MachineTree:
@@ -403,19 +404,21 @@ def _bits(memories: Sequence[TreeMemory], read: _Read) -> dict[str, tuple[int, i
 
 
 def _restrictions(
-    nodes: Sequence[_Node], loops: Mapping[str, tuple[str, ...]], read: _Read
+    nodes: Sequence[_Node], known: Sequence[str], read: _Read
 ) -> tuple[
     dict[tuple[str, str], int],
     dict[str, tuple[str, ...]],
     dict[tuple[str, str], tuple[int, int]],
     dict[str, tuple[str, ...]],
 ]:
-    """What constraints say of spread factors, of loops along axes, of steps at memories, and of their order there."""
+    """What constraints say of spread factors, of loops along axes, of steps at memories, and of their order there.
+
+    `known` are all loops, of constraints and of layers.
+    """
     factors: dict[tuple[str, str], int] = {}
     only: dict[str, tuple[str, ...]] = {}
     steps: dict[tuple[str, str], tuple[int, int]] = {}
     orders: dict[str, tuple[str, ...]] = {}
-    known = tuple(dict.fromkeys(loop for named in loops.values() for loop in named))
     memories = {part.name for part in read.parts if isinstance(part, TreeMemory)}
     for node in nodes:
         for fields in _of_kind(node, "spatial", read):
