@@ -3,6 +3,8 @@
 Steps are counted, and a run that takes too many ends there. The times: `python -m benchmarks wide`.
 """
 
+from random import Random
+
 import pytest
 
 from benchmarks.wide import readers_of_one_tensor, two_convolutions, with_cores
@@ -10,7 +12,8 @@ from tests.helpers.pairs import first
 from tilestitch.ir.region import Region
 from tilestitch.partition.subgraphs.coarse import coarse_groups
 from tilestitch.partition.subgraphs.liveness import Arranger, given_peak_bytes
-from tilestitch.partition.subgraphs.stretch import _Search
+from tilestitch.partition.subgraphs.pattern import Pattern
+from tilestitch.partition.subgraphs.stretch import _STEPS, _Search
 from tilestitch.passes import simplify
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
@@ -44,6 +47,34 @@ def test_steps_grow_with_the_readers_of_a_tensor(monkeypatch, readers):
     operators = [graph.by_name[name] for name in groups[0].operators]
     assert len(operators) == 2 * readers
     assert groups[0].split.peak_bytes < given_peak_bytes(graph, operators) / 10
+
+
+class _Looked(list[int]):
+    """Numbers that count how often one of them is looked at."""
+
+    looks = 0
+
+    def __iter__(self):
+        self.looks += len(self)
+        return super().__iter__()
+
+    def __getitem__(self, at):
+        self.looks += 1
+        return super().__getitem__(at)
+
+
+def test_a_search_looks_at_what_waits_for_the_last_operator():
+    """Not at all operators after each one: of four chains of a hundred, few may run next."""
+    random = Random(2)
+    chains, length = 4, 100
+    count = chains * length
+    reads = tuple((at - chains,) if at >= chains else () for at in range(count))
+    makes = tuple((at,) for at in range(count))
+    sizes = tuple(random.randint(1, 99) for _ in range(count))
+    search = _Search(Pattern(sizes, (False,) * count, (True,) * count, reads, makes, (False,) * count))
+    search.needs = looked = _Looked(search.needs)
+    assert search._search(0, 1 << 62) is None  # given up
+    assert looked.looks <= count + 2 * _STEPS
 
 
 def test_a_wide_group_knows_the_peak_of_its_order(monkeypatch):

@@ -4,7 +4,7 @@ Equal pieces of a network have equal patterns, so that one search serves all of 
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tilestitch.partition.subgraphs.greedy import greedy_order
 from tilestitch.partition.subgraphs.pattern import Best, Pattern
@@ -46,6 +46,10 @@ class _Search:
         for number, reads in enumerate(pattern.reads):
             for tensor in reads:
                 self.needs[number] |= self.makers[tensor]
+        self.waiters: list[list[int]] = [[] for _ in range(self.count)]  # per operator those that wait for it
+        for number, needs in enumerate(self.needs):
+            for other in _members(needs):
+                self.waiters[other].append(number)
 
     def run(self) -> Best:
         given = self.walk(range(self.count))
@@ -97,8 +101,13 @@ class _Search:
             least = max(least, touched - before)
         return least
 
-    def _ready(self, done: int) -> list[int]:
-        return [n for n, needs in enumerate(self.needs) if not done >> n & 1 and not needs & ~done]
+    def _ready(self, before: int, number: int, done: int) -> int:
+        """The set that may run after `done`, whose last is `number`, from that which might run `before` it."""
+        ready = before & ~(1 << number)
+        for other in self.waiters[number]:
+            if not self.needs[other] & ~done:
+                ready |= 1 << other
+        return ready
 
     def _search(self, least: int, limit: int) -> list[int] | None:
         """An order with the least peak if that is below `limit`, or None."""
@@ -106,6 +115,7 @@ class _Search:
         waiting = [(least, 0, 0, 0)]  # peak, -steps, set, live
         came: dict[int, tuple[int, int]] = {}
         best = {0: least}
+        ready = {0: sum(1 << number for number, needs in enumerate(self.needs) if not needs)}
         looked_at = 0
         while waiting:
             peak, steps, done, now = heapq.heappop(waiting)
@@ -117,8 +127,11 @@ class _Search:
                     number, done = came[done]
                     order.append(number)
                 return order[::-1]
+            if done not in ready:
+                last, before = came[done]
+                ready[done] = self._ready(ready[before], last, done)
             nexts = []
-            for number in self._ready(done):
+            for number in _members(ready[done]):
                 looked_at += 1
                 if looked_at > _STEPS:
                     return None
@@ -133,3 +146,10 @@ class _Search:
                     best[reached], came[reached] = found, (number, done)
                     heapq.heappush(waiting, (found, steps - 1, reached, after))
         return None
+
+
+def _members(numbers: int) -> Iterator[int]:
+    """The numbers of a set, in order."""
+    while numbers:
+        yield (numbers & -numbers).bit_length() - 1
+        numbers &= numbers - 1
