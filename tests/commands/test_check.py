@@ -11,8 +11,9 @@ from tests.helpers.command import run
 from tests.helpers.graphs import Net
 from tests.hostile.inputs import GROUPS
 from tilestitch import api
-from tilestitch.commands.check.check_text import check_text
+from tilestitch.commands.check.check_text import check_json, check_text
 from tilestitch.commands.check.examine import examine
+from tilestitch.hardware.load import load_machine
 
 BROKEN = ("files", "external", "weights", "structure", "shapes", "attributes", "functions")
 
@@ -38,6 +39,27 @@ def sound() -> onnx.ModelProto:
     x = net.op("Transpose", x, perm=[0, 2, 1])
     net.op("Det", net.op("Slice", net.op("Relu", x), [0], [8], [2], name="square"), name="det")
     return net.model("det")
+
+
+@pytest.mark.parametrize("batch", [None, 4])
+def test_a_network_that_only_its_exported_batch_can_run_is_fine(batch: int | None) -> None:
+    """As `compile` runs it in iterations of that batch; which operator forbids others is said."""
+    net = Net()
+    model = net.model(net.op("ReduceMean", net.input(2, 3), [0], name="mean"))
+    found = examine(model, "net", load_machine("toy"), batch=batch)
+    assert (found.problems, found.content is None, found.target is None) == ((), False, False)
+    assert check_text(found).splitlines()[:2] == [
+        "net: fine",
+        "  batch                 only iterations of the batch that it was exported for: operator 'mean' (reduce_mean) "
+        "mixes samples, so the batch cannot change.",
+    ]
+    assert "operator 'mean'" in json.loads(check_json(found))["fixed_batch"]
+
+
+def test_nothing_is_said_of_the_batch_where_it_can_change() -> None:
+    net = Net()
+    assert examine(net.model(net.op("Relu", net.input(2, 3))), "net", None).fixed_batch == ""
+    assert examine(net.model(net.op("Relu", net.input())), "net", None).fixed_batch == ""
 
 
 def test_every_problem_is_said_at_once() -> None:

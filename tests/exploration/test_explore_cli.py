@@ -13,12 +13,16 @@ from pathlib import Path
 
 import pytest
 
+import tilestitch
 from tests.helpers.command import START, names_in, run
+from tests.helpers.graphs import Net
 from tests.helpers.pairs import first
 from tilestitch import api
 from tilestitch.cli.explore import METHODS
+from tilestitch.commands.explore.run import ExploreOptions
 from tilestitch.exploration import clusters
 from tilestitch.exploration.store import Store
+from tilestitch.pipeline.options import Options
 
 SMALL = ("explore", "alexnet:small", "--machine", "toy", "--workers", "1")
 USUAL = (*SMALL, "--strategy", "tvm")  # the quickest
@@ -48,6 +52,15 @@ def test_a_point_is_what_compile_says_of_that_machine(tmp_path):
         cores = [2 * 2 * size for size in (int(explored["designs"][number]["values"]["memories.lb.size"]), 8192, 16384)]
         assert found["memory"] == sum(cores) + 2 * 524_288
         assert found["macs"] == 4 * 16 * 8
+
+
+def test_a_network_that_only_its_exported_batch_can_run_is_explored():
+    """In iterations of that batch, as it is compiled."""
+    net = Net()
+    model = net.model(net.op("ReduceMean", net.input(1, 8), [0]))
+    options = ExploreOptions(strategy="tvm", compilation=Options(batch=4))
+    explored = tilestitch.explore(model, "toy", {"bandwidth": [4]}, options, workers=1)
+    assert not explored.infeasible
 
 
 def test_a_mapped_point_is_what_map_says_of_that_machine(tmp_path):

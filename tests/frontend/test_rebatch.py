@@ -13,6 +13,7 @@ from tilestitch.base.errors import InputError
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import Effort
 from tilestitch.pipeline.options import Options
 
 
@@ -123,10 +124,32 @@ def mixes_in(name: str) -> Callable[[], onnx.ModelProto]:
     "name", ["mean", "softmax", "slice", "reversed", "concat", "products", "flat", "table", "output"]
 )
 def test_a_network_that_mixes_samples_is_refused_with_the_operator_and_the_way_out(name: str):
-    with pytest.raises(
-        InputError, match=rf"'{name}'.*exported for a batch of 1 and is read for 3.*--batch-per-cluster 1"
-    ):
+    found = rf"'{name}'.*exported for a batch of 1 and is read for 3.*leave the batch out, which reads it for 1"
+    with pytest.raises(InputError, match=found):
         read_onnx(mixes_in(name)(), batch=3)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "best", "graphturbo", "tvm"])
+@pytest.mark.parametrize("per_cluster", ["rule", "auto"])
+def test_a_network_that_mixes_samples_runs_in_iterations_of_its_batch(strategy: str, per_cluster: str):
+    """A note says so, and the operator that mixes samples."""
+    options = Options(batch_per_cluster=per_cluster, effort=Effort.LOW)
+    done = tilestitch.compile(mixes_in("mean")(), "toy", batch=4, options=options, verify=True, strategy=strategy)
+    assert done.report is not None
+    assert done.report.verified
+    assert (done.report.batch_per_iteration, done.report.iterations) == (1, 2)
+    (note,) = (note for note in done.report.notes if "exported" in note)
+    assert note == (
+        "Iterations take 1 sample, the batch that the network was exported for, as it can be read for no other: "
+        "operator 'mean' (reduce_mean) mixes samples, so the batch cannot change. With a symbolic batch they may take "
+        "more."
+    )
+
+
+def test_another_batch_that_is_asked_for_is_refused():
+    found = "'mean'.*exported for a batch of 1, and 2 are asked for at a time.*--batch-per-cluster 1"
+    with pytest.raises(InputError, match=found):
+        tilestitch.compile(mixes_in("mean")(), "toy", batch=4, options=Options(batch_per_cluster=2), strategy="tvm")
 
 
 @pytest.mark.parametrize("strategy", ["auto", "graphturbo", "tvm"])

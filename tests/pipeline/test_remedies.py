@@ -127,6 +127,15 @@ def test_fewer_batches_are_advised_where_their_results_are_too_large():
     assert tilestitch.compile(model, machine, strategy="layerwise", batch=2).report is not None
 
 
+def test_remedies_are_tried_in_iterations_of_the_exported_batch():
+    """Of a network that can be read for no other, as it was tried itself."""
+    net = Net()
+    x = net.op("ReduceMean", net.input(1, 1024), [0])
+    model, machine = net.model(x), with_ddr(10 * 1024)
+    assert misfit(model, machine, batch=4, batches=8).endswith("Try: fewer --batches.")
+    assert tilestitch.compile(model, machine, strategy="layerwise", batch=4).report is not None
+
+
 def test_a_run_from_a_file_is_not_advised_other_options(tmp_path):
     """They are in the file: here that of a partition, for a machine of the same name with less memory."""
     model, file = symbolic(dense(), "end"), tmp_path / "partition.json"

@@ -8,6 +8,7 @@ from tilestitch.base.errors import InputError
 from tilestitch.frontend.binding import exported_batch, faults_of_inputs, with_sizes
 from tilestitch.frontend.network import Faults
 from tilestitch.frontend.reader import read_onnx
+from tilestitch.frontend.rebatch import FixedBatch
 from tilestitch.frontend.structure import STANDARD, check_node, check_structure, node_names, opsets_of
 from tilestitch.ir.graph import Graph
 
@@ -20,7 +21,8 @@ def read_or_problems(
     """The network as `read_onnx` reads it, or all that keeps it from it.
 
     What depends on a node that is not understood is not looked at. While inputs have no shape, only what each node is
-    on its own can be said. Without `batch` it is the network's own, else 1.
+    on its own can be said. Without `batch` it is the network's own, else 1. Raises `FixedBatch` where it can be read
+    for its own, and not for `batch`.
     """
     if not model.HasField("graph"):
         return (f"{name}: is not an ONNX model; it holds no graph.",)
@@ -50,6 +52,8 @@ def read_or_problems(
         return read_onnx(model, name=name, batch=batch, every_fault=True)
     except Faults as error:
         return error.texts
+    except FixedBatch:
+        raise
     except InputError as error:
         return (str(error),)
 

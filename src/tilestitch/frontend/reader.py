@@ -96,8 +96,8 @@ def read_onnx(
     )
     if batch is None or batch == exported:
         return alone
+    grown = rebatched_inputs(where, shapes, exported, batch)
     with rebatching(exported, batch):
-        grown = rebatched_inputs(where, shapes, exported, batch)
         exported_shapes = {key: tensor.shape for key, tensor in alone.tensors.items()}
         together = _read_graph(where, graph, title, opsets, inputs, grown, weights, exported_shapes=exported_shapes)
         expect_independent_samples(where, together, alone, exported, batch)

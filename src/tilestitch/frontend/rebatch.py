@@ -16,15 +16,24 @@ from tilestitch.frontend.operators.accesses import Shape
 from tilestitch.ir.graph import Access, Axis, DimKind, Graph, Operator
 
 
+class FixedBatch(InputError):
+    """A network that can be read only for the batch it was exported for; `problem` is what forbids another."""
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(f"{problem} {remedy}" if remedy else problem)
+        self.problem = problem
+
+
 @contextmanager
 def rebatching(exported: int, batch: int) -> Iterator[None]:
     """Say of every refusal inside why the network is read for that batch at all, and the way out."""
     try:
         yield
     except InputError as error:
-        raise InputError(
-            f"{error} (The network was exported for a batch of {exported} and is read for {batch}; export it with a "
-            f"symbolic batch, or run {exported} at a time: --batch-per-cluster {exported}.)"
+        raise FixedBatch(
+            str(error),
+            f"(The network was exported for a batch of {exported} and is read for {batch}; export it with a symbolic "
+            f"batch, or leave the batch out, which reads it for {exported}.)",
         ) from error
 
 

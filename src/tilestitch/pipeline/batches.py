@@ -21,6 +21,8 @@ FAR = 1.5  # a schedule whose estimate is larger by this factor than a simulated
 
 def possible_batches(request: Request) -> list[int]:
     """Every batch of one cluster's iteration: multiples of the smallest that divide the cluster's share."""
+    if request.alone:
+        return [request.smallest]
     return [request.smallest * n for n in divisors(request.share // request.smallest)]
 
 

@@ -11,10 +11,10 @@ import onnx
 
 from tilestitch.base.errors import DoesNotFit, InputError, TooLarge, printable
 from tilestitch.base.progress import Progress, quiet
-from tilestitch.base.units import ceil_div
+from tilestitch.base.units import ceil_div, counted
 from tilestitch.cost.bounds import bounds
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
-from tilestitch.frontend.rebatch import expect_independent_samples
+from tilestitch.frontend.rebatch import FixedBatch, expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import MAX_BATCH, Stage
 from tilestitch.ir.graph import Graph
@@ -72,7 +72,8 @@ def compile_network(
     """Take a network through every stage, up to `options.stop_after`.
 
     `references` keeps the expected outputs by batch per iteration and number of iterations, so that several
-    strategies share them.
+    strategies share them. A network that can be read for no other batch than the one it was exported for runs in
+    iterations of that batch, unless `options` ask for another; a note says so.
     """
     model = with_sizes(name, model, options.dims)
     request = requested(model, name, machine, options, progress)
@@ -81,13 +82,9 @@ def compile_network(
     with _uncollected():
         networks = _networks(model, name, request)
         try:
-            best = _searched(request, networks, strategy)
-        except DoesNotFit as error:
-
-            def divided(options: Options) -> Request:
-                return requested(model, name, machine, options)
-
-            raise with_remedies_that_work(request, networks, strategy, error, divided) from None
+            best = _fitting(request, networks, strategy)
+        except FixedBatch as error:
+            best = _as_exported(request, networks, strategy, error.problem)
         return best if best.trace is None else _reported(request, best, model, references)
 
 
@@ -215,6 +212,36 @@ def _uncollected() -> Iterator[None]:
             gc.unfreeze()
         if running:
             gc.enable()
+
+
+def _fitting(request: Request, networks: Networks, strategy: Strategy) -> Compilation:
+    """Every stage that is asked for; raises `DoesNotFit` with the remedies that work."""
+
+    def divided(options: Options) -> Request:
+        return replace(requested(networks.model, networks.name, request.machine, options), alone=request.alone)
+
+    try:
+        return _searched(request, networks, strategy)
+    except DoesNotFit as error:
+        raise with_remedies_that_work(request, networks, strategy, error, divided) from None
+
+
+def _as_exported(request: Request, networks: Networks, strategy: Strategy, problem: str) -> Compilation:
+    """The same in iterations of the exported batch, as `problem` forbids others; refused where another is asked for."""
+    exported, asked = request.smallest, request.options.batch_per_cluster
+    if isinstance(asked, int):
+        raise InputError(
+            f"{problem} (The network was exported for a batch of {exported}, and {asked} are asked for at a time; "
+            f"export it with a symbolic batch, or run {exported} at a time: --batch-per-cluster {exported}.)"
+        ) from None
+    done = _fitting(replace(request, alone=True), networks, strategy)
+    if done.schedule is None:
+        return done
+    note = (
+        f"Iterations take {counted(exported, 'sample')}, the batch that the network was exported for, as it can be "
+        f"read for no other: {problem.removeprefix(f'{networks.name}: ')} With a symbolic batch they may take more."
+    )
+    return replace(done, schedule=replace(done.schedule, notes=(*done.schedule.notes, note)))
 
 
 def _searched(

@@ -36,6 +36,7 @@ class Request:
     smallest: int  # batch of one iteration
     clusters: int
     progress: Progress = quiet
+    alone: bool = False  # whether no iteration takes more than the smallest batch: the network is read for no other
 
     def run(self, strategy: str, batch: int) -> Run:
         """What one cluster does at a batch per iteration."""

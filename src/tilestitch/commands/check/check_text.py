@@ -18,6 +18,9 @@ def check_text(found: Examined) -> str:
         shown = [printable(line, SHOWN_CHARACTERS) for line in problem.split("\n")]
         first, *more = shown[0].removeprefix(f"{found.network}: "), *shown[1:]
         lines += [f"  {number}. {first}", *(f"     {line}" for line in more)]
+    if found.fixed_batch:
+        problem = printable(found.fixed_batch, SHOWN_CHARACTERS).removeprefix(f"{found.network}: ")
+        lines.append(_row("batch", f"only iterations of the batch that it was exported for: {problem}"))
     if found.content is not None:
         lines += _content_lines(found.content)
     if found.target is not None:
@@ -66,6 +69,8 @@ def check_json(found: Examined) -> str:
         "problems": list(found.problems),
     }
     content, target = found.content, found.target
+    if found.fixed_batch:
+        body["fixed_batch"] = found.fixed_batch
     if content is not None:
         body["content"] = {
             "inputs": [{"name": name, "type": dtype, "shape": list(shape)} for name, dtype, shape in content.inputs],

@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 
 import onnx
 
-from tilestitch.base.errors import TilestitchError
+from tilestitch.base.errors import InputError, TilestitchError
 from tilestitch.base.progress import Progress, quiet
+from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.problems import read_or_problems
+from tilestitch.frontend.reader import read_onnx
+from tilestitch.frontend.rebatch import FixedBatch
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.graph import Graph, Operator
@@ -57,6 +60,7 @@ class Examined:
     network: str
     problems: tuple[str, ...]
     content: Content | None = None
+    fixed_batch: str = ""  # why it can be read only for the batch that it was exported for, and so runs in iterations
     target: Target | None = None
 
 
@@ -72,12 +76,16 @@ def examine(
 ) -> Examined:
     """Read a network, and lower it for a machine if one is given."""
     progress("load", 0, 1)
-    found = read_or_problems(model, name, batch=batch, dims=dims)
+    try:
+        found = read_or_problems(model, name, batch=batch, dims=dims)
+        fixed_batch = _fixed_batch(model, name, dims) if batch is None and isinstance(found, Graph) else ""
+    except FixedBatch as error:
+        found, fixed_batch = read_or_problems(model, name, batch=None, dims=dims), error.problem
     if isinstance(found, tuple):
         return Examined(name, found)
     progress("simplify", 0, 1)
     simple, _ = composed_graph(simplify(found, fold_bn=fold_bn))
-    examined = Examined(name, (), _content(found, simple))
+    examined = Examined(name, (), _content(found, simple), fixed_batch)
     if machine is None:
         return examined
     options = Options(batch=batch, dims=dims, fold_bn=fold_bn, stop_after=Stage.LOWER)
@@ -95,6 +103,20 @@ def examine(
         done.run.batch,
     )
     return replace(examined, target=target)
+
+
+def _fixed_batch(model: onnx.ModelProto, name: str, dims: Mapping[str, int]) -> str:
+    """Why a network can be read for its exported batch and not for twice as many samples; empty where it can."""
+    model = with_sizes(name, model, dims)
+    exported = exported_batch_of(model)
+    try:
+        if exported is not None:
+            read_onnx(model, name=name, batch=2 * exported)
+    except FixedBatch as error:
+        return error.problem
+    except InputError:  # it has no batch
+        return ""
+    return ""
 
 
 def _content(loaded: Graph, simple: Graph) -> Content:

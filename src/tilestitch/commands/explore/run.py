@@ -1,6 +1,7 @@
 """Networks on many machines, and what that comes to."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -28,6 +29,7 @@ from tilestitch.exploration.space import space as space_of
 from tilestitch.exploration.store import Store
 from tilestitch.exploration.values import values_of
 from tilestitch.exploration.workers import Workers
+from tilestitch.frontend.rebatch import FixedBatch
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import Machine as LoadedMachine
@@ -215,7 +217,8 @@ def _evaluated(
     evaluator.expect_strategy()
     networks = [packed_model(*open_model(one)) for one in models]
     for one in models:
-        load_graph(one, batch=asked.batch, dims=asked.dims)  # its mistakes are those of no machine
+        with suppress(FixedBatch):  # it runs in iterations of the batch that it was exported for
+            load_graph(one, batch=asked.batch, dims=asked.dims)  # its mistakes are those of no machine
     return evaluator, networks
 
 
