@@ -150,8 +150,20 @@ def test_bounds_count_rows_behind_a_part_that_is_no_product():
     flat = net.op("Reshape", net.op("MatMul", left, right), [16])
     graph = resolved(net.graph(net.op("Gather", flat, pairs)))
     found = bounds(graph, toy(), iterations=1)
-    assert found.macs == 10  # one of the three surely
+    assert found.macs == 20  # the second and the third of the three
     assert found.compulsory_bytes == 2 * (3 * 10 + 2 * 10 + 3) + 4 * 3
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("start", "end", "step", "needed"), [(0, 16, 1, 16), (1, 15, 1, 12), (0, 16, 2, 8), (1, 16, 4, 4), (6, 7, 1, 1)]
+)
+def test_bounds_count_a_transposed_convolution_before_a_crop(start: int, end: int, step: int, needed: int):
+    """Its phases are a loop of their own: of places 1 to 14 they write 2 to 13 with both phases in 6 steps."""
+    net = Net()
+    x = net.op("ConvTranspose", net.input(1, 3, 8), net.random(3, 5, 4), strides=[2], pads=[1, 1])
+    graph = resolved(net.graph(net.op("Slice", x, [start], [end], [2], [step])))
+    assert bounds(graph, toy(), iterations=1).macs == needed * 5 * 3 * 2
 
 
 @pytest.mark.quick

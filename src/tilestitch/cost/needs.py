@@ -11,6 +11,7 @@ from tilestitch.ir.per_graph import once_per_graph
 from tilestitch.ir.region import Region
 
 MOST_SETS = 16  # of a tensor that are looked at
+MOST_ROWS = 64  # of an axis that several loops write
 Indices = tuple[np.ndarray, ...]  # per axis of a tensor or loop of an operator, ascending
 
 
@@ -28,9 +29,9 @@ def needs(graph: Graph) -> Needs:
     """What is certainly needed of a graph without views.
 
     What several readers need is joined where the union is again one set of indices for each axis; else the one that
-    needs the most counts. Where the indices that are needed are no such product (a diagonal, a part of an axis that two
-    loops write), one index stands for them. Of rows that are picked by values, as many count as there are values, but
-    no more than there are rows.
+    needs the most counts. Where the indices that are needed are no such product (a diagonal), one index stands for
+    them, and of an axis that several loops write, the largest product that is found of steps of these loops. Of rows
+    that are picked by values, as many count as there are values, but no more than there are rows.
     """
     wanted: dict[str, list[Indices]] = {
         name: [tuple(np.arange(extent) for extent in graph.tensors[name].shape)] for name in graph.outputs
@@ -140,8 +141,8 @@ def _picked(graph: Graph, op: Operator, loops: Indices, touched: Indices) -> Ind
 def _coupled(op: Operator, wanted: Mapping[str, Sequence[Indices]]) -> dict[int, np.ndarray]:
     """Loops that write a part of one axis together, each with all its steps that do.
 
-    Such a part is no product of steps of these loops, and one step of each stands for it. But what moves with only one
-    of them is read for all steps of that one.
+    Such a part need not be a product of steps of these loops, and the largest one stands for it. But what moves with
+    only one of them is read for all steps of that one.
     """
     if len(op.writes) != 1 or op.writes[0].tensor not in wanted:
         return {}
@@ -153,13 +154,10 @@ def _coupled(op: Operator, wanted: Mapping[str, Sequence[Indices]]) -> dict[int,
         if found or any(dim in _dims(other) for dim, _ in axis.terms for other in write.axes if other is not axis):
             return {}
         places, reach = _places(op, axis, indices)
-        terms, rest, unique = sorted(axis.terms, key=lambda term: -term[1]), reach, True
-        for dim, stride in terms:  # every place is written once, if each loop steps over all that those after it reach
-            rest -= stride * (op.dims[dim].extent - 1)
-            unique = unique and op.dims[dim].kind is not DimKind.WHOLE and stride >= rest
-        if 0 < len(places) < reach and unique:
-            for dim, stride in terms:
-                found[dim], places = np.unique(places // stride), places % stride
+        if 0 < len(places) < reach and _is_written_once(op, axis):
+            left = _written(op, axis, places)
+            for dim, stride in _by_stride(op, axis):
+                found[dim], left = np.unique(left // stride), left % stride
     return found
 
 
@@ -168,17 +166,72 @@ def _loops(op: Operator, write: Access, wanted: Indices) -> Indices | None:
     loops = [np.arange(dim.extent) for dim in op.dims]
     for axis, indices in zip(write.axes, wanted, strict=True):
         places, reach = _places(op, axis, indices)
-        if not len(places):
-            return None
         if len(places) == reach:
             continue
-        if len(axis.terms) > 1:
-            places = places[:1]
-        for dim, stride in axis.terms:
-            loops[dim], places = np.unique(places // stride), places % stride
+        others = {dim for other in write.axes if other is not axis for dim in _dims(other)}
+        once = _is_written_once(op, axis) and others.isdisjoint(_dims(axis))
+        if once:
+            places = _written(op, axis, places)
+        if not len(places):
+            return None
+        terms = _by_stride(op, axis)
+        found = _steps(op, terms, places) if once or len(terms) == 1 else _step(op, terms, int(places[0]))
+        for dim, steps in found:
+            loops[dim] = steps
     return tuple(
         np.arange(dim.extent) if dim.kind is DimKind.WHOLE else loop for dim, loop in zip(op.dims, loops, strict=True)
     )
+
+
+def _by_stride(op: Operator, axis: Axis) -> list[tuple[int, int]]:
+    """The terms of loops with more than one step, those with large strides first."""
+    return sorted((term for term in axis.terms if op.dims[term[0]].extent > 1), key=lambda term: -term[1])
+
+
+def _is_written_once(op: Operator, axis: Axis) -> bool:
+    """Whether loops write every place of an axis once, as each steps over all that those with smaller strides reach."""
+    reach = 1
+    for dim, stride in reversed(_by_stride(op, axis)):
+        if stride < reach or op.dims[dim].kind is DimKind.WHOLE:
+            return False
+        reach += stride * (op.dims[dim].extent - 1)
+    return True
+
+
+def _written(op: Operator, axis: Axis, places: np.ndarray) -> np.ndarray:
+    """Those of some places that the loops of an axis write, each once, and do not step over."""
+    left, is_written = places, np.ones(len(places), bool)
+    for dim, stride in _by_stride(op, axis):
+        is_written &= left // stride < op.dims[dim].extent
+        left = left % stride
+    return places[is_written & (left == 0)]
+
+
+def _step(op: Operator, terms: Sequence[tuple[int, int]], place: int) -> list[tuple[int, np.ndarray]]:
+    """A step of each loop, by falling stride, that together write a place."""
+    found: list[tuple[int, np.ndarray]] = []
+    for dim, stride in terms:
+        step = min(place // stride, op.dims[dim].extent - 1)
+        found.append((dim, np.array([step])))
+        place -= stride * step
+    return found
+
+
+def _steps(op: Operator, terms: Sequence[tuple[int, int]], places: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """Steps of each loop, by falling stride, that together write none but the given places, each of which they can.
+
+    The places are laid out in rows, one for each step of the first loop. Taken is the row that, with all that hold its
+    places as well, has the most.
+    """
+    (dim, stride), *inner = terms
+    if not inner:
+        return [(dim, np.unique(places // stride))]
+    rows = np.zeros((op.dims[dim].extent, stride), bool)
+    rows.flat[places] = True
+    kinds = np.unique(rows[rows.any(axis=1)], axis=0)[:MOST_ROWS]
+    holders = [np.flatnonzero(rows[:, kind].all(axis=1)) for kind in kinds]
+    kind, steps = max(zip(kinds, holders, strict=True), key=lambda pair: int(pair[0].sum()) * len(pair[1]))
+    return [(dim, steps), *_steps(op, inner, np.flatnonzero(kind))]
 
 
 def _places(op: Operator, axis: Axis, indices: np.ndarray) -> tuple[np.ndarray, int]:

@@ -22,9 +22,16 @@ COST = (
     Mutant(
         "what a slice leaves out is compulsory",
         "cost/needs.py",
-        "loops[dim], places = np.unique(places // stride), places % stride",
-        "places = places % stride",
+        "return [(dim, np.unique(places // stride))]",
+        "return [(dim, np.arange(op.dims[dim].extent))]",
         ("test_estimate::test_bounds_leave_out_what_no_output_needs",),
+    ),
+    Mutant(
+        "of two loops that write an axis, rows count that hold a part of what is needed",
+        "cost/needs.py",
+        "np.flatnonzero(rows[:, kind].all(axis=1))",
+        "np.flatnonzero(rows[:, kind].any(axis=1))",
+        ("test_needs::test_what_is_needed_of_an_axis_that_loops_share_writes_it",),
     ),
     Mutant(
         "parts of a tensor that nobody reads are compulsory",
