@@ -9,10 +9,12 @@ from tilestitch.base.dtypes import DType
 from tilestitch.base.units import ceil_div
 from tilestitch.cost.needs import Needs, needs
 from tilestitch.hardware.accelerator import Accelerator, Core, MatrixUnit
+from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.units import matrix_rate, vector_lanes
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.per_graph import once_per_graph
 from tilestitch.ir.region import Region
+from tilestitch.kernels.mapped import units_at_most
 from tilestitch.ops import is_contraction, is_elementwise
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.depthwise import least_folds_of, plain_on_matrix, results_in, whole_sizes_of
@@ -211,6 +213,7 @@ def _shares(
 def _on_their_classes(graph: Graph, needed: Needs, machine: Accelerator) -> Iterator[OperatorBound]:
     """Each on the class of units that runs it."""
     multipliers = [core.matrix for core in machine.cores if core.matrix is not None]
+    trees = {core.matrix: core.inside for core in machine.cores if core.matrix is not None}
     macs_per_cycle = sum(map(_peak, multipliers))
     behind = sum(map(_lanes_behind_products, machine.cores))
     for op in graph.operators:
@@ -225,7 +228,8 @@ def _on_their_classes(graph: Graph, needed: Needs, machine: Accelerator) -> Iter
             rates = {unit: matrix_rate(unit, dtype) for unit in multipliers}
             able = [(unit, rate) for unit, rate in rates.items() if rate is not None]
             peak = min(work / rate for _, rate in able) / macs_per_cycle
-            folds = min(_peak(unit) * least_folds(op, box, unit) / rate for unit, rate in able) / macs_per_cycle
+            steps = {unit: _least_steps(graph, op, box, unit, trees[unit]) for unit, _ in able}
+            folds = min(_peak(unit) * steps[unit] / rate for unit, rate in able) / macs_per_cycle
             yield OperatorBound(op.name, True, box.size, work, peak, folds)
         else:
             cycles = _lane_cycles(machine, dtype, work)
@@ -327,6 +331,13 @@ def least_cycles(
 
 def _peak(unit: MatrixUnit) -> int:
     return unit.m * unit.k * unit.n
+
+
+def _least_steps(graph: Graph, op: Operator, box: Region, unit: MatrixUnit, inside: MachineTree | None) -> Fraction:
+    """Fewest cycles at rate 1: on units of a tree as many work as its axes let, a block of a larger plane on all."""
+    if inside is None or is_block(op):
+        return least_folds(op, box, unit)
+    return Fraction(product_shape(op, box).macs, units_at_most(graph, op, inside))
 
 
 def least_folds(op: Operator, box: Region, unit: MatrixUnit) -> Fraction:

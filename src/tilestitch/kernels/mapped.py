@@ -1,11 +1,12 @@
-"""What follows a product that an array does by a mapping: how long it takes, and where it lies."""
+"""What follows from mappings for the kernels that have them: units at work, what is behind a product, and where."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from math import prod
 
 from tilestitch.base.units import ceil_div
-from tilestitch.ir.graph import Operator
+from tilestitch.hardware.tree import MachineTree
+from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.loop_nest import LoopMapping
 from tilestitch.ir.region import Region
 from tilestitch.kernels.shape import KernelShape, Operand
@@ -36,6 +37,15 @@ def cycles_behind(shape: KernelShape, op: Operator, extents: tuple[int, ...], ma
     )
     rate = array.result_bytes_per_cycle
     return max(ceil_div(vector_operations(op, box), elements), ceil_div(brought * rate.denominator, rate.numerator))
+
+
+def units_at_most(graph: Graph, op: Operator, inside: MachineTree) -> int:
+    """How many units of a core that is a tree work on an operator at a time at most, whatever its tiles."""
+    from tilestitch.mapping.network import nest_of_operator
+    from tilestitch.mapping.tree.bound import bound, most_units
+
+    nest = nest_of_operator(graph, op)
+    return most_units(bound(nest, nest.write.element_bits, inside))
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,8 +129,8 @@ COST = (
     Mutant(
         "the bound takes the folds of the first unit for all",
         "cost/bounds.py",
-        "folds = min(_peak(unit) * least_folds(op, box, unit) / rate for unit, rate in able) / macs_per_cycle",
-        "folds = _peak(able[0][0]) * least_folds(op, box, able[0][0]) / able[0][1] / macs_per_cycle",
+        "folds = min(_peak(unit) * steps[unit] / rate for unit, rate in able) / macs_per_cycle",
+        "folds = _peak(able[0][0]) * steps[able[0][0]] / able[0][1] / macs_per_cycle",
         ("test_machine_parts::test_bounds_of_unlike_cores_by_hand",),
     ),
     Mutant(

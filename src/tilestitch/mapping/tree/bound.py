@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
+from math import prod
 
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.tree import ROLES, MachineTree
@@ -54,6 +56,23 @@ def wired(placed: PlacedNest, space: SpatialSpace) -> SpatialSpace:
                 loops.append(loop.name)
         only[axis.name] = tuple(name for name in only.get(axis.name, loops) if name in loops) or ("",)
     return replace(space, only=only)
+
+
+def most_units(placed: PlacedNest) -> int:
+    """How many units work in a step at most, whatever is spread: those along each axis, and of a loop its extent.
+
+    What axes and the loops that they may take let through together is the least that cuts them apart.
+    """
+    only, loops, axes = wired(placed, SpatialSpace()).only, placed.nest.loops, placed.tree.axes
+    taken = [
+        {at for at, loop in enumerate(loops) if axis.name not in only or loop.name in only[axis.name]} for axis in axes
+    ]
+    least = placed.tree.units
+    for by_loops in product((False, True), repeat=len(axes)):
+        cut = set().union(*(of_axis for of_axis, is_cut in zip(taken, by_loops, strict=True) if is_cut))
+        along = prod(axis.size for axis, is_cut in zip(axes, by_loops, strict=True) if not is_cut)
+        least = min(least, along * prod(loops[at].extent for at in cut))
+    return least
 
 
 def _operands_of(placed: PlacedNest, loop: int) -> set[str]:
