@@ -60,8 +60,8 @@ def why(
             from tilestitch.api import compile
             from tilestitch.commands.why.run import why as explained
 
-        strategy = strategy_given(strategy)
-        done = compile(model, target, strategy=strategy, options=choices.options(), start=start, progress=progress)
+        way, options = strategy_given(strategy), choices.options()
+        done = compile(model, target, strategy=way, options=options, start=start, progress=progress)
         found = explained(done, select=select, top=top, progress=progress)
         progress("write", 0, 1)
         json_text = found.to_json()
