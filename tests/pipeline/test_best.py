@@ -600,3 +600,18 @@ def test_what_is_a_copy_at_one_batch_alone_is_in_the_candidates_of_that_batch():
         assert {name for cut in moved.cuts for name in cut.operators} == evaluator.graph(moved).by_name.keys()
         assert sorted(name for kernel in moved.kernels for name in kernel) == sorted(evaluator.graph(moved).by_name)
         assert evaluator.evaluate(begin.at(other)) is not None
+
+
+def test_what_every_step_of_a_recurrent_network_reads_comes_once():
+    """The search begins with that too: steps are kernels of their own, which all read the same weights."""
+    net, width = Net(22), 48
+    weights = net.random(1, 4 * width, width), net.random(1, 4 * width, width)
+    states = net.ops(1, "LSTM", net.input(12, 2, width), *weights, hidden_size=width)[0]
+    found = {}
+    for strategy in ("graphturbo", "best"):
+        options = Options(effort=Effort.LOW)
+        report = api.compile(net.model(states), "toy", strategy=strategy, options=options).report
+        (ddr,) = (row.size_bytes for row in report.traffic if row.level == "ddr")
+        found[strategy] = ddr / report.compulsory_bytes
+    assert found["graphturbo"] > 4
+    assert found["best"] < 1.2

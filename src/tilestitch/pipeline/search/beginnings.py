@@ -4,6 +4,7 @@ Attention as one kernel and sums in a ring; and, where constants come so often t
 samples an iteration than there would be room for otherwise.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from tilestitch.cost.bounds import bounds
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import Effort
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.tile_rule import TileRoom, TileRule
+from tilestitch.ir.tile_rule import Once, TileRoom, TileRule
 from tilestitch.pipeline.search.banding import with_bands
 from tilestitch.pipeline.search.candidate import NAME, Candidate
 from tilestitch.pipeline.search.columns import with_columns
@@ -84,6 +85,20 @@ class _Beginnings:
         ]
         self._add_if_faster([way for way in dict.fromkeys(ways) if way.split_k and way not in self.tried])
 
+    def add_with_constants_once(self) -> None:
+        """Add the fastest, also uncut, with every constant brought once, where that is faster than all others.
+
+        Looked at where kernels that read what others had read make up most of what they read of constants, as the
+        steps of a recurrent network do.
+        """
+        best, evaluator = self.fastest.candidate, self.evaluator
+        graph = evaluator.graph(best)
+        readers = Counter(name for kernel in best.kernels for name in _constants_of(kernel, graph))
+        read = sum(graph.tensors[name].size_bytes * count for name, count in readers.items())
+        if read > 2 * sum(graph.tensors[name].size_bytes for name in readers):
+            ways = (with_rules(one, one.sinks, once=Once.ALL) for one in (best, best.uncut(graph)))
+            self._add_if_faster([way for way in dict.fromkeys(ways) if way not in self.tried])
+
     def _add_if_faster(self, ways: Sequence[Candidate]) -> None:
         """Add what is faster than all that was found; looked at once, and not at the expense of the budget."""
         evaluator, spent = self.evaluator, self.evaluator.instructions
@@ -141,6 +156,10 @@ class _Beginnings:
         evaluator.instructions = spent
 
 
+def _constants_of(kernel: Sequence[str], graph: Graph) -> set[str]:
+    return {name for op in kernel for name in graph.by_name[op].inputs if name in graph.constants}
+
+
 def beginnings(
     request: Request, evaluator: Evaluator, begins: Sequence[Candidate], batches: Sequence[int], instructions: int
 ) -> tuple[list[Evaluated], list[Candidate]]:
@@ -176,6 +195,7 @@ def beginnings(
     if state.found:
         state.add_with_more_samples(batches)
         state.add_faster_in_parts(batches)
+        state.add_with_constants_once()
         state.add_on_fewer_cores()
     return state.found, state.tried
 
