@@ -6,6 +6,20 @@ OPERATORS = "test_frontend::test_a_node_means_what_onnxruntime_computes"
 
 NETWORK = (
     Mutant(
+        "a search does not begin with constants that come once for all that read them",
+        "pipeline/search/beginnings.py",
+        "state.add_with_constants_once()",
+        "pass",
+        ("test_best::test_what_every_step_of_a_recurrent_network_reads_comes_once",),
+    ),
+    Mutant(
+        "what is stored in place of a quantised tensor is not compared",
+        "sim/chip/reference.py",
+        "with_moved(one, network).items()",
+        "one.items()",
+        ("test_quantised::test_what_is_stored_in_place_of_a_quantised_tensor_is_compared",),
+    ),
+    Mutant(
         "kernels are tried on fewer cores where arithmetic alone takes longer there",
         "pipeline/search/beginnings.py",
         "while most > 0 and least_cycles * cores < most * self.fastest.latency_cycles:",

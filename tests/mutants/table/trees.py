@@ -15,6 +15,20 @@ _LATENCY = ("test_tree_latency::test_nothing_is_better_than_what_is_found",)
 
 TREES = (
     Mutant(
+        "a loop that runs backwards counts as it is",
+        "mapping/tree/countable.py",
+        "tuple((loop, abs(step)) for loop, step in terms)",
+        "tuple(terms)",
+        ("test_countable::test_as_many_elements_are_counted_as_the_index_takes_values",),
+    ),
+    Mutant(
+        "a loop that several axes may take counts for each of them",
+        "mapping/tree/bound.py",
+        "cut = set().union(*(of_axis for of_axis, is_cut in zip(taken, by_loops, strict=True) if is_cut))",
+        "cut = [at for of_axis, is_cut in zip(taken, by_loops, strict=True) if is_cut for at in of_axis][:1]",
+        ("test_most_units::test_no_choice_has_more_units_at_work",),
+    ),
+    Mutant(
         "iterations of windows are always rounded down",
         "mapping/tree/crossings.py",
         "return np.floor(found) if rounds else found",
