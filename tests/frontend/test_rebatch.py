@@ -141,9 +141,18 @@ def test_a_network_that_mixes_samples_runs_in_iterations_of_its_batch(strategy: 
     (note,) = (note for note in done.report.notes if "exported" in note)
     assert note == (
         "Iterations take 1 sample, the batch that the network was exported for, as it can be read for no other: "
-        "operator 'mean' (reduce_mean) mixes samples, so the batch cannot change. With a symbolic batch they may take "
-        "more."
+        "operator 'mean' (reduce_mean) mixes samples, so the batch cannot change."
     )
+
+
+def test_an_output_that_depends_on_no_sample_is_there_once():
+    """However many runs of its batch onnxruntime takes for the others."""
+    net = Net()
+    x, z = net.input(1, 16), net.input(4, 8)
+    done = tilestitch.compile(net.model(net.op("Relu", x), net.op("Exp", z)), "toy", batch=6, verify=True)
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+    assert done.report.batch_per_iteration == 3
 
 
 def test_another_batch_that_is_asked_for_is_refused():

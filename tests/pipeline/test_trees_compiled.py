@@ -138,6 +138,19 @@ def test_a_run_that_starts_at_any_stage_has_floats_of_the_same_width(stage: Stag
     assert report_json(found.report) == report_json(done.report)
 
 
+@pytest.mark.parametrize("machine", ["gemmini", "simba"])
+def test_an_index_of_three_loops_runs_on_a_tree(machine: str) -> None:
+    """A transposed convolution whose windows overlap reads pixels by steps, phases and taps together."""
+    net = Net(18)
+    x = net.op("Relu", net.input(1, 8, 6, 6))
+    y = net.op("ConvTranspose", x, net.random(8, 12, 4, 4), strides=[2, 2], pads=[1, 1, 1, 1])
+    options = Options(verify=True)
+    done = compile_network(net.model(y), "net", load_machine(machine), strategy_named("tvm"), options)
+    assert done.report is not None
+    assert done.report.verified
+    assert done.report.latency_cycles >= done.report.bound_cycles
+
+
 def test_a_tile_between_both_borders_has_no_padding() -> None:
     """Rows of a block overlap over the cores: those in the middle read a row more on each side than those at an end."""
     net = Net()

@@ -150,6 +150,14 @@ def test_an_edit_is_compiled_and_earlier_ones_stay(client):
     assert post(client, "/compile", **given, schedule=schedule)["latency_cycles"] == found["latency_cycles"]
 
 
+def test_trees_that_compile_takes_are_built_in(client):
+    """A machine whose units do not share a memory is not."""
+    known = {one["name"] for one in client.get("/choices").json()["machines"]}
+    assert {"stcp920", "nvdla", "simba"} <= known
+    assert "gemm-l1" not in known
+    assert post(client, "/compile", **{**TVM, "machine": "gemmini"})["latency_cycles"] > 0
+
+
 def test_a_plan_of_fused_blocks_is_shown_and_cannot_be_changed(client):
     found = post(client, "/compile", **{**TVM, "strategy": "one-block"})
     assert found["latency_cycles"] > 0

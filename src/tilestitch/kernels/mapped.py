@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from math import prod
 
+from tilestitch.base.errors import InputError
 from tilestitch.base.units import ceil_div
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.ir.graph import Graph, Operator
@@ -40,12 +41,18 @@ def cycles_behind(shape: KernelShape, op: Operator, extents: tuple[int, ...], ma
 
 
 def units_at_most(graph: Graph, op: Operator, inside: MachineTree) -> int:
-    """How many units of a core that is a tree work on an operator at a time at most, whatever its tiles."""
+    """How many units of a core that is a tree work on an operator at a time at most, whatever its tiles.
+
+    All of them where trees do not count its indices.
+    """
     from tilestitch.mapping.network import nest_of_operator
     from tilestitch.mapping.tree.bound import bound, most_units
 
     nest = nest_of_operator(graph, op)
-    return most_units(bound(nest, nest.write.element_bits, inside))
+    try:
+        return most_units(bound(nest, nest.write.element_bits, inside))
+    except InputError:
+        return inside.units
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,7 +239,7 @@ def _as_exported(request: Request, networks: Networks, strategy: Strategy, probl
         return done
     note = (
         f"Iterations take {counted(exported, 'sample')}, the batch that the network was exported for, as it can be "
-        f"read for no other: {problem.removeprefix(f'{networks.name}: ')} With a symbolic batch they may take more."
+        f"read for no other: {problem.removeprefix(f'{networks.name}: ')}"
     )
     return replace(done, schedule=replace(done.schedule, notes=(*done.schedule.notes, note)))
 

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,7 +21,7 @@ from tilestitch.commands.why.explain import blame_of
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.compilable import expect_compilable
 from tilestitch.hardware.load import load_machine
-from tilestitch.hardware.preset_files import chip_names
+from tilestitch.hardware.preset_files import preset_names
 from tilestitch.ir.by_hand import HandGroup, HandSchedule
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.gap import MEANINGS
@@ -217,11 +218,12 @@ class Workbench:
     def _machine(self, name: str) -> str | Path:
         if name in self._files(".yaml"):
             return self.folder / name
-        if name in chip_names():
+        known = [one for one, _ in _compilable()]
+        if name in known:
             return name
         raise InputError(
             f"machine {printable(name, 60)!r}: is neither built in nor a .yaml file in the folder; "
-            f"built in are {', '.join(chip_names())}"
+            f"built in are {', '.join(known)}"
         )
 
     def _files(self, ending: str) -> list[str]:
@@ -237,16 +239,18 @@ class Workbench:
         )
 
 
-def _compilable() -> list[tuple[str, str]]:
-    found = []
-    for name in chip_names():
-        machine = load_machine(name)
+@cache
+def _compilable() -> tuple[tuple[str, str], ...]:
+    """The machines that come with the package and that compile takes, with what they are."""
+    found: list[tuple[str, str]] = []
+    for name in preset_names():
         try:
+            machine = load_machine(name)
             expect_compilable(machine)
         except InputError:
             continue
         found.append((name, machine.description))
-    return found
+    return tuple(found)
 
 
 def _parts(done: Compilation, schedule: HandSchedule) -> dict[str, Json]:

@@ -13,15 +13,16 @@ from tilestitch.mapping.tree.countable import countable
 from tilestitch.mapping.tree.placed import PlacedNest, placed_faults
 
 
-def bound(nest: LoopNest, final_bits: int, tree: MachineTree) -> PlacedNest:
+def bound(nest: LoopNest, final_bits: int, tree: MachineTree, *, widest: bool = False) -> PlacedNest:
     """A nest with what the machine calls its operands, and nothing spread; complete results have `final_bits`.
 
     An operand has its own name where the machine knows it; else the name that the machine has for its role: its
-    first or second input, by name or else by place, or the result. Raises `InputError` where that is no name for each.
+    first or second input, by name or else by place, or the result. Raises `InputError` where that is no name for each,
+    and for an index of more than two loops, unless the two `widest` will do.
     """
     names = [array.name for array in nest.operands]
     homes = names if set(names) <= set(tree.operands) else _by_role(names, tree)
-    placed = PlacedNest(countable(nest), final_bits, tuple(homes), (), tree)
+    placed = PlacedNest(countable(nest, widest=widest), final_bits, tuple(homes), (), tree)
     for fault in placed_faults(placed):
         raise InputError(f"layer {nest.name}: {fault}")
     return placed

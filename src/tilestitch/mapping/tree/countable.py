@@ -16,22 +16,25 @@ _Terms = tuple[tuple[int, int], ...]  # loop and step, of an index
 _MOST = 2
 
 
-def countable(nest: LoopNest) -> LoopNest:
+def countable(nest: LoopNest, *, widest: bool = False) -> LoopNest:
     """The nest with all steps forward, and with an axis for each digit where an index is of more than two loops.
 
-    Raises `InputError` where one stays a sum of more.
+    Where one stays a sum of more, it has only the two that reach furthest if `widest`, so that it counts too low; else
+    that raises `InputError`.
     """
-    reads = tuple(_countable(array, nest) for array in nest.reads)
-    return replace(nest, reads=reads, write=_countable(nest.write, nest))
+    reads = tuple(_countable(array, nest, widest=widest) for array in nest.reads)
+    return replace(nest, reads=reads, write=_countable(nest.write, nest, widest=widest))
 
 
-def _countable(array: LoopOperand, nest: LoopNest) -> LoopOperand:
+def _countable(array: LoopOperand, nest: LoopNest, *, widest: bool) -> LoopOperand:
     axes: list[_Terms] = []
     shape: list[int] = []
     for terms, size in zip(array.axes, array.shape, strict=True):
         forward = tuple((loop, abs(step)) for loop, step in terms)
         for digit in [forward] if len(forward) <= _MOST else _digits(forward, nest.extents):
-            if len(digit) > _MOST:
+            if len(digit) > _MOST and widest:
+                digit = tuple(sorted(digit, key=lambda term: -term[1] * (nest.extents[term[0]] - 1))[:_MOST])
+            elif len(digit) > _MOST:
                 loops = ", ".join(nest.loops[loop].name for loop, _ in digit)
                 raise InputError(
                     f"layer {nest.name}: an index of {array.name} is a sum of the loops {loops}; trees count sums of "

@@ -51,7 +51,7 @@ def tile_on_tree(nest: LoopNest, inside: MachineTree) -> TileOnTree:
     bits = inside.bits
     if bits is not None:
         nest = as_wide(nest, bits, inside.sum_bits or bits)
-    placed = bound(nest, bits or nest.write.element_bits, inside)
+    placed = bound(nest, bits or nest.write.element_bits, inside, widest=True)
     found = _fast(placed)
     return TileOnTree(found, found.price.latency_cycles, _energy_pj(found))
 

@@ -41,6 +41,7 @@ def onnxruntime_outputs(
     exported_batch: int | None = None,
     others: Sequence[str] = (),
     dtypes: Mapping[str, DType] = {},
+    shapes: Mapping[str, tuple[int, ...]] = {},
     probes: Probes | None = None,
 ) -> list[dict[str, np.ndarray]]:
     """Outputs of the original network for every iteration's inputs: one thread, optimisations off, 16-bit floats wide.
@@ -49,8 +50,8 @@ def onnxruntime_outputs(
     machine) come in float32, which holds all of their values.
 
     A network that was exported for `exported_batch` samples runs on so many at a time; what it gives for each run is
-    put together along axis 0, where the samples are. The values that `probes` asks for are there as well, unless
-    onnxruntime cannot give them.
+    put together along axis 0, where the samples are, unless `shapes` says that one run has all of it. The values that
+    `probes` asks for are there as well, unless onnxruntime cannot give them.
     """
     import onnxruntime  # takes a third of a second to import, and only checks need it
 
@@ -79,12 +80,14 @@ def onnxruntime_outputs(
         for feed in inputs:
             parts = [_fed(part, cast) for part in _runs(model, feed, exported_batch)]
             runs = [session.run(None, part) for part in parts]
-            joined = (run[0] if len(run) == 1 else np.concatenate(run) for run in zip(*runs, strict=True))
-            found.append({name: np.asarray(value) for name, value in zip(names, joined, strict=True)})
+            each = zip(names, zip(*runs, strict=True), strict=True)
+            found.append({name: np.asarray(_joined(parts, shapes.get(name))) for name, parts in each})
         return found
     except Exception as error:  # noqa: BLE001  (onnxruntime's own exceptions have no common public base)
         if probes is not None:
-            return onnxruntime_outputs(model, inputs, exported_batch=exported_batch, others=others, dtypes=dtypes)
+            return onnxruntime_outputs(
+                model, inputs, exported_batch=exported_batch, others=others, dtypes=dtypes, shapes=shapes
+            )
         text = str(error).splitlines()[0][:300]
         if isinstance(error, MemoryError) or says_shortage(text):
             raise MemoryError(text) from None
@@ -118,6 +121,12 @@ def _runs(
     ]
 
 
+def _joined(parts: Sequence[np.ndarray], shape: tuple[int, ...] | None) -> np.ndarray:
+    """What several runs give of a tensor; what depends on no sample is the same in all."""
+    is_whole = len(parts) == 1 or np.shape(parts[0]) == shape
+    return parts[0] if is_whole else np.concatenate(parts)
+
+
 class Reference:
     """What the outputs should be, computed once for all strategies on the same inputs.
 
@@ -140,7 +149,9 @@ class Reference:
         self._model, self._exported_batch = model, exported_batch
         network = graph if network is None else network
         names = quantised_tensors(model, network)
-        dtypes = {name: tensor.dtype for one in (network, graph) for name, tensor in one.tensors.items()}
+        tensors = {**network.tensors, **graph.tensors}
+        dtypes = {name: tensor.dtype for name, tensor in tensors.items()}
+        self._shapes = {name: tensor.shape for name, tensor in tensors.items()}
         expect_defined(graph, inputs)
         probes = Probes(places_of(model, graph, exported_batch), model)
         read: dict[str, np.ndarray] = {}  # by the untiled network, in its first iteration
@@ -154,13 +165,18 @@ class Reference:
         with threadpool_limits(1), ThreadPoolExecutor(1) as other:
             narrow_run = other.submit(untiled)
             self.expected = onnxruntime_outputs(
-                model, inputs, exported_batch=exported_batch, others=names, dtypes=dtypes, probes=probes
+                model,
+                inputs,
+                exported_batch=exported_batch,
+                others=names,
+                dtypes=dtypes,
+                shapes=self._shapes,
+                probes=probes,
             )
             narrow = narrow_run.result()
         for name in graph.outputs:
             _expect_storable(name, dtypes[name], [one[name] for one in self.expected])
-        shapes = {name: network.tensors[name].shape for name in names}
-        known = [{name: one[name] for name in names if one[name].shape == shapes[name]} for one in self.expected]
+        known = [{name: one[name] for name in names if one[name].shape == self._shapes[name]} for one in self.expected]
         self.quantised = [
             {name: value for name, value in with_moved(one, network).items() if name in graph.tensors} for one in known
         ]
@@ -207,8 +223,8 @@ class Reference:
             run = by_reference(in_float32(self._model).SerializeToString())
             for feed in self.inputs:
                 parts = [run(_fed(part, frozenset())) for part in _runs(self._model, feed, self._exported_batch)]
-                joined = [one[0] if len(one) == 1 else np.concatenate(one) for one in zip(*parts, strict=True)]
-                found.append(dict(zip(names, joined, strict=True)))
+                each = zip(names, zip(*parts, strict=True), strict=True)
+                found.append({name: _joined(runs, self._shapes.get(name)) for name, runs in each})
         except (InputError, ValueError):  # a network too large for a message of protobuf among them
             return None
         return found
