@@ -155,6 +155,16 @@ def test_an_output_that_depends_on_no_sample_is_there_once():
     assert done.report.batch_per_iteration == 3
 
 
+def test_an_input_without_samples_may_have_as_many_rows_as_there_are_samples():
+    """Its first axis is none of samples, whatever it is as long as."""
+    net = Net()
+    model = net.model(net.op("MatMul", net.input(1, 4, 16), net.input(16, 8)))
+    done = tilestitch.compile(model, "toy", batch=32, verify=True, strategy="tvm")
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+    assert (done.report.batch_per_iteration, done.report.iterations) == (16, 1)
+
+
 def test_another_batch_that_is_asked_for_is_refused():
     found = "'mean'.*exported for a batch of 1, and 2 are asked for at a time.*--batch-per-cluster 1"
     with pytest.raises(InputError, match=found):
@@ -210,8 +220,10 @@ def test_samples_may_lie_inside_another_axis(per_cluster: int):
 def test_samples_inside_another_axis_that_move_on_are_mixed():
     """Without the first row each sample becomes the one before."""
     graph = read_onnx(tokens_first(1), batch=2)
+    exported = {name: replace(graph.tensors[name], shape=(1, *graph.tensors[name].shape[1:])) for name in graph.inputs}
+    alone = replace(graph, tensors=exported)
     with pytest.raises(InputError, match=r"\(slice\) mixes samples"):
-        expect_independent_samples("net", graph, graph, 1, 2)
+        expect_independent_samples("net", graph, alone, 1, 2)
 
 
 @pytest.mark.parametrize("stack", [np.repeat, np.tile])
@@ -223,7 +235,8 @@ def test_constants_inside_another_axis_are_the_same_for_each_sample(stack: Calla
     own = net.op("Add", rows, stack(np.arange(48.0).reshape(6, 8), *times), name="own")
     x = net.op("Transpose", net.op("Reshape", own, [6, -1, 8]), perm=[1, 0, 2])
     graph = read_onnx(net.model(x), batch=2)
-    alone = replace(graph, tensors={x: replace(graph.tensors[x], shape=(1, 6, 8))})
+    borders = {name: replace(graph.tensors[name], shape=(1, 6, 8)) for name in (*graph.inputs, x)}
+    alone = replace(graph, tensors=borders)
     if stack is np.repeat:
         expect_independent_samples("net", graph, alone, 1, 2)
         return

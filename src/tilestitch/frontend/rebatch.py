@@ -82,7 +82,11 @@ def expect_independent_samples(where: str, graph: Graph, alone: Graph, exported:
     `alone` is the graph for the exported batch.
     """
     count = batch // exported
-    samples = {name: _Samples(0, exported) for name in graph.inputs if graph.tensors[name].shape[:1] == (batch,)}
+    samples = {
+        name: _Samples(0, exported)
+        for name in graph.inputs
+        if (alone.tensors[name].shape[:1], graph.tensors[name].shape[:1]) == ((exported,), (batch,))
+    }
     for op in graph.operators:
         loops = {_loop(op, read, samples[read.tensor], count) for read in op.reads if read.tensor in samples}
         if not loops:
