@@ -399,3 +399,13 @@ def test_a_pool_passes_over_what_is_no_number():
     x = np.array([1, np.nan, np.nan, 2, np.nan, np.nan], np.float32).reshape(1, 1, 6)
     (found,) = interpret(graph, {"x": x}, wide=True).values()
     np.testing.assert_array_equal(found.ravel(), [1, 2, np.nan])
+
+
+def test_an_output_that_is_the_same_everywhere_is_told():
+    """What comes of a product with zeros shows nothing of what was multiplied."""
+    for last, said in ((np.zeros((16, 8), np.float32), True), (np.eye(16, 8, dtype=np.float32), False)):
+        net = Net(18)
+        model = net.model(net.op("MatMul", net.op("Relu", net.input(4, 16)), last))
+        report = api.compile(model, "toy", strategy="tvm", verify=True).report
+        assert report is not None
+        assert any("are the same, so that errors" in note for note in report.notes) == said

@@ -372,6 +372,9 @@ def _reported(
     if doubtful:
         drawn = _drawn_bits(references, given(done.schedule)) if request.options.verify else None
         report = replace(report, notes=(*report.notes, note(doubtful, drawn)))
+    if flat := _flat(references, given(done.schedule)) if request.options.verify else ():
+        said = f"All values of {', '.join(flat)} are the same, so that errors in what leads to them may not show."
+        report = replace(report, notes=(*report.notes, said))
     if request.options.beside_map:
         simplified, schedule, trace = given(done.simplified), given(done.schedule), given(done.trace)
         found_beside = beside_map(simplified, schedule, trace, request.machine, request.progress)
@@ -380,6 +383,12 @@ def _reported(
     if not found:
         return replace(done, report=report)
     return replace(done, report=report, samples=found[0].samples, passed_on=found[0].passed_on)
+
+
+def _flat(references: References, schedule: Schedule) -> list[str]:
+    """Outputs of which all expected values are the same in every draw."""
+    first, *others = (one.flat for one in references[schedule.batch, schedule.iterations])
+    return [name for name in first if all(name in other for other in others)]
 
 
 def _drawn_bits(references: References, schedule: Schedule) -> int:

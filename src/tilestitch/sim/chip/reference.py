@@ -214,6 +214,16 @@ class Reference:
         ]
         return sum(some for some, _ in counts), sum(size for _, size in counts)
 
+    @property
+    def flat(self) -> tuple[str, ...]:
+        """Outputs of which all values are the same: they say little of how they came about."""
+        return tuple(
+            name
+            for name in self.outputs
+            if self.expected[0][name].size > 1
+            and all(np.array_equal(one[name], np.full_like(one[name], one[name].flat[0])) for one in self.expected)
+        )
+
     @cached_property
     def second(self) -> list[dict[str, np.ndarray]] | None:
         """The outputs by onnx's reference evaluator, None where it cannot run the network."""
