@@ -474,5 +474,6 @@ def test_constants_that_float16_cannot_hold_are_told():
     assert report is not None
     assert report.notes == (
         "Constants beyond the range of float16 are clamped to +-65,504 in the float16 check: lowest.",
+        "All values of y are the same, so that errors in what leads to them may not show.",
     )
     assert report.notes[0] in report_text(report)
