@@ -52,6 +52,14 @@ def test_attention_of_a_network_is_a_chain():
     )
 
 
+@pytest.mark.parametrize(("index", "whole"), [("x+f", frozenset()), ("x-f", frozenset({1}))])
+def test_an_axis_that_is_read_backwards_is_not_shared(index, whole):
+    """Its windows begin at their last row, so that none of what was made for one before is there."""
+    line = f"A[k,x] += I[k,x] * V[k]; B[m,x] += A[k,{index}] * W[m,k,f]; k=4 m=4 x=8 f=3"
+    (link,) = einsum_chain(line).links
+    assert link.whole == whole
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

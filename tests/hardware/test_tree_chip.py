@@ -67,16 +67,19 @@ def test_dma_engines_are_those_that_the_file_says() -> None:
     assert load_machine("toy").has_dma
 
 
-def test_a_network_of_a_stated_bandwidth_carries_all_that_passes() -> None:
-    """The memory around the cores is no faster than it, as for `map`, and neither is the port of a core."""
+@pytest.mark.parametrize("has_engine", [True, False])
+def test_a_network_of_a_stated_bandwidth_carries_all_that_passes(has_engine: bool) -> None:
+    """Memories that cores load from are no faster than it, as for `map`: DDR too, where no engine loads GB."""
+    loads = "dma:\n  - {name: loads, joins: [dram, shared], bandwidth: 8 B/cycle}\n" if has_engine else ""
     networks = "networks: [{operands: [I, W, O], bandwidth: 0.5 GB/s}]"
-    slow = FIVE_LEVELS.replace("{name: core, size: 4}", f"{{name: core, size: 4, {networks}}}")
-    assert slow != FIVE_LEVELS
-    machine = parse_machine(slow, "five.yaml")
+    text = FIVE_LEVELS + loads
+    slow = text.replace("{name: core, size: 4}", f"{{name: core, size: 4, {networks}}}")
+    assert slow != text
+    machine, fast = (parse_machine(one, "five.yaml") for one in (slow, text))
     gb = machine.memory(Level.GB)
     assert gb is not None
     assert (gb.bandwidth_bytes_per_cycle, machine.link.bandwidth_bytes_per_cycle) == (0.5, 0.5)
-    assert machine.ddr == parse_machine(FIVE_LEVELS, "five.yaml").ddr
+    assert machine.ddr.bandwidth_bytes_per_cycle == (fast.ddr.bandwidth_bytes_per_cycle if has_engine else 0.5)
 
 
 def test_what_is_missing_of_a_tree_is_said() -> None:

@@ -139,14 +139,17 @@ def chip_of_tree(tree: MachineTree) -> Accelerator:
     roles = roles_of(tree)
     assert tree.clock_hz is not None, "nothing is missing"
     everything = Sharing.CHIP if roles.clusters == 1 else Sharing.CLUSTER
-    memories = [_around(tree, roles, _memory(tree, Level.DDR, roles.ddr, everything, (Flow.FEED, Flow.COLLECT)))]
+    setups = {engine.inner: engine.setup_cycles for engine in tree.engines}
+    loaded = roles.gb if roles.gb is not None and roles.gb.name in setups else roles.lb  # without an engine, past GB
+    ddr = _memory(tree, Level.DDR, roles.ddr, everything, (Flow.FEED, Flow.COLLECT))
+    memories = [_behind_networks(tree, ddr, roles.ddr, loaded)]
     if roles.gb is not None:
-        memories.append(_around(tree, roles, _memory(tree, Level.GB, roles.gb, Sharing.CLUSTER, tuple(Flow))))
+        gb = _memory(tree, Level.GB, roles.gb, Sharing.CLUSTER, tuple(Flow))
+        memories.append(_behind_networks(tree, gb, roles.gb, roles.lb))
     outwards = (Flow.FILL, Flow.DRAIN)
     for level, one in ((Level.LB, roles.lb), (Level.WEIGHTS, roles.weights), (Level.ACCUMULATORS, roles.sums)):
         if one is not None:
             memories.append(_memory(tree, level, one, Sharing.CORE, outwards, _copies(roles, one)))
-    setups = {engine.inner: engine.setup_cycles for engine in tree.engines}
     return Accelerator(
         name=tree.name,
         description=tree.description or tree.name,
@@ -162,7 +165,7 @@ def chip_of_tree(tree: MachineTree) -> Accelerator:
             launch_cycles=0,
         ),
         granule_bytes=4096,
-        has_dma=roles.gb is not None and roles.gb.name in setups,
+        has_dma=loaded is roles.gb,
         tree=tree,
     )
 
@@ -205,11 +208,9 @@ def _memory(
     )
 
 
-def _around(tree: MachineTree, roles: Roles, memory: Memory) -> Memory:
-    """A memory no faster than the networks between it and what is inside, each of which carries all that passes."""
-    own = roles.ddr if memory.level is Level.DDR or roles.gb is None else roles.gb
-    within = () if own is roles.gb or roles.gb is None else roles.gb.serves
-    axes = [axis for axis in tree.axes if axis.name in own.serves and axis.name not in (*within, *roles.lb.serves)]
+def _behind_networks(tree: MachineTree, memory: Memory, outer: TreeMemory, inner: TreeMemory) -> Memory:
+    """A memory no faster than the networks between it and one inside, each of which carries all that passes."""
+    axes = [axis for axis in tree.axes if axis.name in outer.serves and axis.name not in inner.serves]
     rates = [one.bits_per_cycle / 8 for axis in axes for one in axis.networks if one.bits_per_cycle is not None]
     return replace(memory, bandwidth_bytes_per_cycle=min([memory.bandwidth_bytes_per_cycle, *rates]))
 

@@ -18,7 +18,7 @@ from tilestitch.pipeline.search.candidate import NAME, Candidate
 from tilestitch.pipeline.search.columns import with_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator, latency_cycles
 from tilestitch.pipeline.search.fusing import with_attention
-from tilestitch.pipeline.search.moves import WHOLE_ROOM, with_fewer_cores, with_rules
+from tilestitch.pipeline.search.moves import WHOLE_ROOM, constants_of, with_fewer_cores, with_rules
 from tilestitch.pipeline.search.parting import with_folded_constants
 from tilestitch.pipeline.search.places import recounted
 from tilestitch.pipeline.search.splitting import with_parts_that_fit
@@ -93,7 +93,7 @@ class _Beginnings:
         """
         best, evaluator = self.fastest.candidate, self.evaluator
         graph = evaluator.graph(best)
-        readers = Counter(name for kernel in best.kernels for name in _constants_of(kernel, graph))
+        readers = Counter(name for kernel in best.kernels for name in constants_of(kernel, graph))
         read = sum(graph.tensors[name].size_bytes * count for name, count in readers.items())
         if read > 2 * sum(graph.tensors[name].size_bytes for name in readers):
             ways = (with_rules(one, one.sinks, once=Once.ALL) for one in (best, best.uncut(graph)))
@@ -154,10 +154,6 @@ class _Beginnings:
                 if way not in self.tried:
                     self.add(way, self.most_estimated(way))
         evaluator.instructions = spent
-
-
-def _constants_of(kernel: Sequence[str], graph: Graph) -> set[str]:
-    return {name for op in kernel for name in graph.by_name[op].inputs if name in graph.constants}
 
 
 def beginnings(

@@ -165,10 +165,15 @@ def _brought_again(scene: Scene) -> dict[str, int]:
     kept = {one.sink for one in candidate.rules if one.once is Once.ALL}
     found = {}
     for kernel in candidate.kernels:
-        names = {name for op in kernel for name in graph.by_name[op].inputs if name in graph.constants}
+        names = constants_of(kernel, graph)
         once_bytes = 0 if kernel[-1] in kept else sum(graph.tensors[name].size_bytes for name in names)
         found[kernel[-1]] = (pieces_of[kernel[-1]] - 1) * once_bytes
     return found
+
+
+def constants_of(kernel: Sequence[str], graph: Graph) -> set[str]:
+    """The constants that a kernel reads."""
+    return {name for op in kernel for name in graph.by_name[op].inputs if name in graph.constants}
 
 
 def divide(scene: Scene) -> Iterator[Candidate]:

@@ -220,8 +220,8 @@ class Reference:
         return tuple(
             name
             for name in self.outputs
-            if self.expected[0][name].size > 1
-            and all(np.array_equal(one[name], np.full_like(one[name], one[name].flat[0])) for one in self.expected)
+            if (first := self.expected[0][name]).size > 1
+            and all(np.array_equal(one[name], np.full_like(first, first.flat[0])) for one in self.expected)
         )
 
     @cached_property
