@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from tilestitch.pipeline.search.candidate import Candidate, Cut, in_running_order
 from tilestitch.pipeline.search.places import fits, narrow_places
-from tilestitch.pipeline.search.scene import Scene
+from tilestitch.pipeline.search.scene import Cuts, Scene
 from tilestitch.schedule.pieces import KernelIndex
 
 MOST_MOVED = 6  # kernels that change sides where the others stay in their pieces
@@ -18,28 +19,54 @@ def borders(scene: Scene) -> Iterator[Candidate]:
     The others stay in their pieces; or the border moves to a narrow place, and they are cut anew, in twice or half as
     many. First comes where what is cut otherwise loses more cycles than its share of the sub-graph's operators.
     """
+    index = KernelIndex(scene.graph, scene.candidate.kernels)
+    found: tuple[list[tuple[float, Candidate]], ...] = [], []
+    passed = set[int]()
+    for run in scene.runs(2):
+        alone = passed.issuperset(run)  # it was looked at with those that are like it
+        passed.update(run)
+        for several in zip(*(_ways(scene, index, at) for at in run), strict=True):
+            pairs = [way.pair for way in several]
+            if any(pair is not None for pair in pairs):
+                excess = (
+                    sum(way.lost for way in several) / max(1, sum(way.of_lost for way in several)) - several[0].share
+                )
+                found[alone].append((excess, scene.with_cuts(run, 2, pairs)))
+    for ranked in found:
+        yield from (candidate for _, candidate in sorted(ranked, key=lambda one: -one[0]))
+
+
+class _Way(NamedTuple):
+    """How a border can move."""
+
+    pair: Cuts | None  # the cuts on both sides of it; None where they could not run in this order
+    lost: int  # cycles, by what is cut otherwise
+    of_lost: int  # by the whole sub-graph that it is of
+    share: float  # of the operators of that sub-graph
+
+
+def _ways(scene: Scene, index: KernelIndex, at: int) -> list[_Way]:
+    """How the border behind a cut can move."""
     graph, cuts = scene.graph, scene.candidate.cuts
-    index = KernelIndex(graph, scene.candidate.kernels)
-    found: list[tuple[float, Candidate]] = []
-    for at in range(len(cuts) - 1):
-        if cuts[at].along == cuts[at + 1].along:
-            continue
-        for giver, taker in ((at, at + 1), (at + 1, at)):
-            own = cuts[giver].operators
-            lost = max(1, scene.lost(own))
-            for moved, anew in _moved(scene, index, cuts[giver], forward=giver < taker):
-                kept = tuple(name for name in own if name not in moved)
-                joined = tuple(sorted((*cuts[taker].operators, *moved), key=graph.position.__getitem__))
-                left = [replace(cuts[giver], operators=kept)]
-                if anew:
-                    left = [one for one in _anew(cuts[giver], kept) if fits(graph, one)]
-                for one in left:
-                    pair = (one, replace(cuts[taker], operators=joined))
-                    candidate = scene.with_cuts(at, 2, pair if giver < taker else pair[::-1])
-                    if in_running_order(graph, candidate.cuts):
-                        changed = kept if anew else tuple(moved)
-                        found.append((scene.lost(changed) / lost - len(changed) / len(own), candidate))
-    yield from (candidate for _, candidate in sorted(found, key=lambda one: -one[0]))
+    if cuts[at].along == cuts[at + 1].along:
+        return []
+    found = []
+    for giver, taker in ((at, at + 1), (at + 1, at)):
+        own = cuts[giver].operators
+        for moved, anew in _moved(scene, index, cuts[giver], forward=giver < taker):
+            kept = tuple(name for name in own if name not in moved)
+            joined = tuple(sorted((*cuts[taker].operators, *moved), key=graph.position.__getitem__))
+            left = [replace(cuts[giver], operators=kept)]
+            if anew:
+                left = [one for one in _anew(cuts[giver], kept) if fits(graph, one)]
+            for one in left:
+                pair = (one, replace(cuts[taker], operators=joined))
+                pair = pair if giver < taker else pair[::-1]
+                runs = in_running_order(graph, (*cuts[:at], *pair, *cuts[at + 2 :]))
+                changed = kept if anew else tuple(moved)
+                share = len(changed) / len(own)
+                found.append(_Way(pair if runs else None, scene.lost(changed), scene.lost(own), share))
+    return found
 
 
 def _moved(scene: Scene, index: KernelIndex, cut: Cut, *, forward: bool) -> Iterator[tuple[frozenset[str], bool]]:

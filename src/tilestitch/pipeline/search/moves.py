@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
 from math import prod
 
 from tilestitch.hardware.accelerator import Level
@@ -19,7 +19,7 @@ from tilestitch.pipeline.search.fusing import fuse, unfuse
 from tilestitch.pipeline.search.halving import halves
 from tilestitch.pipeline.search.parting import join, pack, part
 from tilestitch.pipeline.search.places import Place, extent, fits, narrow_places, recounted
-from tilestitch.pipeline.search.scene import Scene, Signature, signature
+from tilestitch.pipeline.search.scene import Cuts, Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
 from tilestitch.schedule.splits import most_pieces, possible_splits
 from tilestitch.schedule.tasks import is_small_table
@@ -39,13 +39,12 @@ TILE_RULES = (
 )
 LAGS = 4, 16, 2, 8, 0  # kernels by which the second of two pieces in flight may be late
 PARKING = (Level.GB, Level.DDR, Level.LB)
+SCOPES = (None, Level.GB, Level.DDR)
 
 
 def pieces(scene: Scene) -> Iterator[Candidate]:
     """A sub-graph in twice or half as many pieces, or whole; also all sub-graphs alike."""
-    for at in scene.by_loss:
-        for cut in _recut(scene.graph, scene.candidate.cuts[at]):
-            yield scene.with_cuts(at, 1, [cut])
+    yield from scene.recut(1, lambda at: [[cut] for cut in _recut(scene.graph, scene.candidate.cuts[at])])
     for factor in ((1, 2), (2, 1)):
         cuts = tuple(recounted(scene.graph, cut, *factor) for cut in scene.candidate.cuts)
         if cuts != scene.candidate.cuts:
@@ -54,50 +53,45 @@ def pieces(scene: Scene) -> Iterator[Candidate]:
 
 def axes(scene: Scene) -> Iterator[Candidate]:
     """A sub-graph cut along another axis, into as many pieces, four or two."""
-    for at in scene.by_loss:
-        for cut in _along_others(scene.graph, scene.candidate.cuts[at]):
-            yield scene.with_cuts(at, 1, [cut])
+    yield from scene.recut(1, lambda at: [[cut] for cut in _along_others(scene.graph, scene.candidate.cuts[at])])
 
 
 def grid(scene: Scene) -> Iterator[Candidate]:
     """A sub-graph cut along two axes, in as many pieces as before, or in two or four times as many; or along one."""
-    for at in scene.by_loss:
-        for cut in _in_grids(scene.graph, scene.candidate.cuts[at]):
-            yield scene.with_cuts(at, 1, [cut])
+    yield from scene.recut(1, lambda at: [[cut] for cut in _in_grids(scene.graph, scene.candidate.cuts[at])])
 
 
 def merge(scene: Scene) -> Iterator[Candidate]:
     """Two neighbouring sub-graphs as one, in the pieces of either."""
-    cuts, order = scene.candidate.cuts, [op.name for op in scene.graph.operators]
-    losses = [scene.lost(one.operators) + scene.lost(other.operators) for one, other in pairwise(cuts)]
-    for at in sorted(range(len(losses)), key=lambda at: (-losses[at], at)):
-        both = set(cuts[at].operators) | set(cuts[at + 1].operators)
-        names = tuple(name for name in order if name in both)
-        for like in dict.fromkeys(cut.along for cut in cuts[at : at + 2]):
-            cut = Cut(names).cut_along(*like)
-            if fits(scene.graph, cut):
-                yield scene.with_cuts(at, 2, [cut])
+    cuts, position = scene.candidate.cuts, scene.graph.position
+
+    def merged(at: int) -> list[Cuts]:
+        names = sorted((*cuts[at].operators, *cuts[at + 1].operators), key=position.__getitem__)
+        found = [Cut(tuple(names)).cut_along(*like) for like in dict.fromkeys(cut.along for cut in cuts[at : at + 2])]
+        return [[one] for one in found if fits(scene.graph, one)]
+
+    yield from scene.recut(2, merged)
 
 
 def split(scene: Scene) -> Iterator[Candidate]:
     """A sub-graph as two, of which one is in other pieces; or divided at all of its narrowest places."""
-    index = KernelIndex(scene.graph, scene.candidate.kernels)
-    for at in scene.by_loss:
-        cut = scene.candidate.cuts[at]
-        places = narrow_places(scene.graph, index, cut)
-        least = [place for place in places if place.crossing_bytes == places[0].crossing_bytes]
+    index, cuts = KernelIndex(scene.graph, scene.candidate.kernels), scene.candidate.cuts
+    for run in scene.runs():
+        own = [cuts[at] for at in run]
+        # By the place, and of each of the cuts.
+        places = list(zip(*(narrow_places(scene.graph, index, cut) for cut in own), strict=True))
+        least = [place for place in places if place[0].crossing_bytes == places[0][0].crossing_bytes]
         if len(least) > 1:
-            parts, left = [], cut
-            for place in sorted(least, key=lambda place: len(place.before)):
-                first, left = _parted(scene.graph, left, place)
-                parts.append(first)
-            yield scene.with_cuts(at, 1, [*parts, left])
-        uneven = sorted(places, key=lambda place: -abs(_unevenness(scene, cut, place)))
+            ordered = sorted(least, key=lambda place: len(place[0].before))
+            divided = zip(own, zip(*ordered, strict=True), strict=True)
+            yield scene.with_cuts(run, 1, [_divided(scene.graph, cut, one) for cut, one in divided])
+        uneven = sorted(places, key=lambda place: -abs(_unevenness(scene, own, place)))
         for place in dict.fromkeys(one for pair in zip(uneven[:SPLITS], places[:SPLITS], strict=True) for one in pair):
-            first, second = _parted(scene.graph, cut, place)
-            begins = [scene.with_cuts(at, 1, [one, second]) for one in _cut_otherwise(scene.graph, first)]
-            ends = [scene.with_cuts(at, 1, [first, one]) for one in _cut_otherwise(scene.graph, second)]
-            yield from [*begins, *ends] if _unevenness(scene, cut, place) > 0 else [*ends, *begins]
+            parted = [_parted(scene.graph, cut, one) for cut, one in zip(own, place, strict=True)]
+            begins = [[[one, second] for one in _cut_otherwise(scene.graph, first)] for first, second in parted]
+            ends = [[[first, one] for one in _cut_otherwise(scene.graph, second)] for first, second in parted]
+            for ways in (begins, ends) if _unevenness(scene, own, place) > 0 else (ends, begins):
+                yield from (scene.with_cuts(run, 1, several) for several in zip(*ways, strict=True))
 
 
 def tiles(scene: Scene) -> Iterator[Candidate]:
@@ -265,24 +259,26 @@ def order(scene: Scene) -> Iterator[Candidate]:
     if any(cut.pieces > 1 for cut in scene.candidate.cuts):
         other = BREADTH_FIRST if scene.candidate.order == DEPTH_FIRST else DEPTH_FIRST
         yield replace(scene.candidate, order=other)
+
+    def in_flight(at: int, lag: int) -> list[Cuts]:
+        cut = scene.candidate.cuts[at]
+        twice = recounted(scene.graph, cut, 2) if cut.pieces == 1 else cut
+        return [[replace(twice, lag=lag)]] if twice.pieces > 1 and lag != cut.lag else []
+
     for lag in LAGS:
-        for at in scene.by_loss:
-            cut = scene.candidate.cuts[at]
-            twice = recounted(scene.graph, cut, 2) if cut.pieces == 1 else cut
-            if twice.pieces > 1 and lag != cut.lag:
-                yield scene.with_cuts(at, 1, [replace(twice, lag=lag)])
+        yield from scene.recut(1, partial(in_flight, lag=lag))
 
 
 def places(scene: Scene) -> Iterator[Candidate]:
     """The results of a sub-graph elsewhere: in GB, in DDR, or where the rule has them."""
-    for at in scene.by_loss:
+
+    def elsewhere(at: int) -> list[Cuts | None]:
         cut = scene.candidate.cuts[at]
         leaving = scene.graph.leaving([scene.graph.by_name[name] for name in cut.operators])
-        if set(leaving) <= set(scene.graph.outputs):
-            continue
-        for scope in (None, Level.GB, Level.DDR):
-            if scope is not cut.scope:
-                yield scene.with_cuts(at, 1, [replace(cut, scope=scope)])
+        free = not set(leaving) <= set(scene.graph.outputs)
+        return [[replace(cut, scope=scope)] if free else None for scope in SCOPES if scope is not cut.scope]
+
+    yield from scene.recut(1, elsewhere)
 
 
 def rules(scene: Scene) -> Iterator[Candidate]:
@@ -408,10 +404,20 @@ def _cut_otherwise(graph: Graph, cut: Cut) -> list[Cut]:
     return list(dict.fromkeys([*_recut(graph, cut), *_along_others(graph, cut)]))
 
 
-def _unevenness(scene: Scene, cut: Cut, place: Place) -> float:
-    """By how much the share of the lost cycles before a place exceeds its share of the operators."""
-    lost = scene.lost(cut.operators)
-    return (scene.lost(tuple(place.before)) / lost if lost else 0.0) - len(place.before) / len(cut.operators)
+def _divided(graph: Graph, cut: Cut, places: Sequence[Place]) -> list[Cut]:
+    """A sub-graph divided at several places, from the first on."""
+    parts, left = [], cut
+    for place in places:
+        first, left = _parted(graph, left, place)
+        parts.append(first)
+    return [*parts, left]
+
+
+def _unevenness(scene: Scene, cuts: Sequence[Cut], place: Sequence[Place]) -> float:
+    """By how much the share of the lost cycles before a place of each cut exceeds its share of the operators."""
+    lost = sum(scene.lost(cut.operators) for cut in cuts)
+    before = sum(scene.lost(tuple(one.before)) for one in place)
+    return (before / lost if lost else 0.0) - len(place[0].before) / len(cuts[0].operators)
 
 
 def _rank(graph: Graph, cut: Cut) -> int:

@@ -1,14 +1,16 @@
-"""What moves look at: a candidate, its network and machine, and what its kernels lose; and which kernels are alike."""
+"""What moves look at: a candidate, its network and machine, and what its kernels lose; and what of it is alike."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.pipeline.search.candidate import Candidate, Cut
+from tilestitch.schedule.pieces import KernelIndex
 
 Signature: TypeAlias = tuple
+Cuts: TypeAlias = Sequence[Cut]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,6 @@ class Scene:
         return sum(self.lost_cycles.get(name, 0) for name in operators)
 
     @property
-    def by_loss(self) -> list[int]:
-        """Numbers of the cuts, the one that loses most first."""
-        cuts = self.candidate.cuts
-        return sorted(range(len(cuts)), key=lambda at: (-self.lost(cuts[at].operators), at))
-
-    @property
     def alike(self) -> list[list[str]]:
         """The last operators of kernels that are alike, first those that lose most cycles."""
         alike: dict[Signature, list[str]] = {}
@@ -40,10 +36,53 @@ class Scene:
             alike.setdefault(signature(self.graph, operators), []).append(kernel[-1])
         return sorted(alike.values(), key=lambda sinks: -self.lost(sinks))
 
-    def with_cuts(self, at: int, count: int, cuts: Sequence[Cut]) -> Candidate:
-        """The candidate with others instead of some neighbouring cuts."""
-        own = self.candidate.cuts
-        return replace(self.candidate, cuts=(*own[:at], *cuts, *own[at + count :]))
+    def runs(self, length: int = 1) -> list[tuple[int, ...]]:
+        """Where so many neighbouring cuts begin: those that are alike together, then each of these alone.
+
+        Of alike ones that overlap the first counts. Those that lose most cycles come first, alone as well.
+        """
+        cuts = self.candidate.cuts
+        index = KernelIndex(self.graph, self.candidate.kernels)
+        like = [self._likeness(cut, index) for cut in cuts]
+        alike: dict[tuple, list[int]] = {}
+        for at in range(len(cuts) - length + 1):
+            found = alike.setdefault(tuple(like[at : at + length]), [])
+            if not found or found[-1] + length <= at:
+                found.append(at)
+        lost = [self.lost(cut.operators) for cut in cuts]
+
+        def loses(run: Sequence[int]) -> int:
+            return -sum(sum(lost[at : at + length]) for at in run)
+
+        together = sorted(alike.values(), key=loses)
+        alone = sorted(([at] for run in together if len(run) > 1 for at in run), key=loses)
+        return [tuple(run) for run in (*together, *alone)]
+
+    def _likeness(self, cut: Cut, index: KernelIndex) -> tuple:
+        """Equal for cuts of the same operators on tensors of the same shapes, in the same kernels and pieces."""
+        operators = [self.graph.by_name[name] for name in cut.operators]
+        lengths = tuple(len(kernel) for kernel in index.within(cut.operators))
+        return signature(self.graph, operators), lengths, replace(cut, operators=())
+
+    def recut(self, length: int, ways: Callable[[int], Sequence[Cuts | None]]) -> Iterator[Candidate]:
+        """The candidate with so many neighbouring cuts replaced, by what can be made of those from one on.
+
+        The same is made of all that are alike, then of each alone; not where that is None. Of alike ones there are as
+        many ways, in the same order.
+        """
+        for run in self.runs(length):
+            for several in zip(*map(ways, run), strict=True):
+                found = self.with_cuts(run, length, several)
+                if found != self.candidate:
+                    yield found
+
+    def with_cuts(self, run: Sequence[int], length: int, several: Sequence[Cuts | None]) -> Candidate:
+        """The candidate with other cuts in place of so many from each of some on, but where there are None."""
+        cuts = list(self.candidate.cuts)
+        for at, own in reversed(list(zip(run, several, strict=True))):
+            if own is not None:
+                cuts[at : at + length] = own
+        return replace(self.candidate, cuts=tuple(cuts))
 
 
 def signature(graph: Graph, operators: Sequence[Operator]) -> Signature:
