@@ -42,6 +42,7 @@ def explored_text(explored: Explored, *, store: str | None) -> str:
         lines.append("energies    of registers in proportion to their size; of scratchpads x 1.5 each time it doubles")
     lines.append(f"{'method':<11} {explored.method}")
     lines.append(f"{'evaluator':<11} {explored.evaluator}")
+    lines += [f"{'note':<11} {note}" for note in explored.notes]
     if store is not None:
         lines += _run_lines(explored, store)
     for name, network in named_fronts(explored):
@@ -87,6 +88,7 @@ def explored_tree(explored: Explored) -> dict[str, Any]:
         "scale_energy": space.scale_energy,
         "method": explored.method,
         "evaluator": explored.evaluator,
+        **({"notes": list(explored.notes)} if explored.notes else {}),
         "objectives": [{"name": one.name, "unit": one.unit} for one in explored.objectives],
         "run": {
             "evaluated": explored.evaluated,

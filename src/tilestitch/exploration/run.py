@@ -31,6 +31,7 @@ class Explored(Brief):
     outcomes: Mapping[int, tuple[PointResult, ...]]  # of each design that was proposed, by number: one for each network
     evaluated: int  # points
     found: int  # points that were in the store
+    notes: tuple[str, ...] = ()  # on how networks were read
 
     @property
     def infeasible(self) -> tuple[tuple[int, str, str], ...]:

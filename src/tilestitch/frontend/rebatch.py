@@ -17,11 +17,14 @@ from tilestitch.ir.graph import Access, Axis, DimKind, Graph, Operator
 
 
 class FixedBatch(InputError):
-    """A network that can be read only for the batch it was exported for; `problem` is what forbids another."""
+    """A network that can be read only for the batch it was exported for; `problem` is what forbids `batch`."""
 
-    def __init__(self, problem: str, remedy: str = "") -> None:
-        super().__init__(f"{problem} {remedy}" if remedy else problem)
-        self.problem = problem
+    def __init__(self, problem: str, exported: int, batch: int) -> None:
+        super().__init__(
+            f"{problem} (The network was exported for a batch of {exported} and is read for {batch}; export it with a "
+            f"symbolic batch, or leave the batch out, which reads it for {exported}.)"
+        )
+        self.problem, self.exported, self.batch = problem, exported, batch
 
 
 @contextmanager
@@ -30,11 +33,7 @@ def rebatching(exported: int, batch: int) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise FixedBatch(
-            str(error),
-            f"(The network was exported for a batch of {exported} and is read for {batch}; export it with a symbolic "
-            f"batch, or leave the batch out, which reads it for {exported}.)",
-        ) from error
+        raise FixedBatch(str(error), exported, batch) from error
 
 
 def rebatched_inputs(where: str, shapes: Mapping[str, Shape], exported: int, batch: int) -> dict[str, Shape]:

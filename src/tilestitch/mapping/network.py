@@ -32,11 +32,12 @@ class RepeatedNest(Brief):
 
     nest: LoopNest
     operators: tuple[str, ...]
+    runs: int = 1  # of the network
 
     @property
     def times(self) -> int:
-        """How often the network runs it."""
-        return len(self.operators)
+        """How often it runs."""
+        return self.runs * len(self.operators)
 
 
 @dataclass(frozen=True, slots=True)

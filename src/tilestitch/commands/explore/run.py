@@ -1,18 +1,18 @@
 """Networks on many machines, and what that comes to."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from tilestitch.api import Machine, Model, checked_options, load_graph, machine_of, open_model, shown
+from tilestitch.api import Machine, Model, checked_options, machine_of, open_model, shown
 from tilestitch.base.errors import InputError, printable
 from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown, as_kind
 from tilestitch.commands.explore.explore_page import explore_result
 from tilestitch.commands.explore.on_tree import MappedOnTree, packed_work, tree_options, work_of
+from tilestitch.commands.map.networks import NetworkRuns, open_network
 from tilestitch.commands.map.run import checked_map_options
 from tilestitch.commands.map.sources import Nests, network_nests, open_nests
 from tilestitch.commands.map.tree_value import TreeOptions
@@ -29,7 +29,6 @@ from tilestitch.exploration.space import space as space_of
 from tilestitch.exploration.store import Store
 from tilestitch.exploration.values import values_of
 from tilestitch.exploration.workers import Workers
-from tilestitch.frontend.rebatch import FixedBatch
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import Machine as LoadedMachine
@@ -145,7 +144,7 @@ def explore(
         [(name, _values(name, values)) for name, values in pairs],
         scale_energy=options.scale_energy,
     )
-    evaluator, networks = _evaluated(given, loaded, options)
+    evaluator, networks, notes = _evaluated(given, loaded, options)
     path = None if store is None else Path(store)
     with Store(path) as points:
         found = explored_by(
@@ -158,6 +157,7 @@ def explore(
             workers=Workers(workers or 0, cluster),
             progress=show,
         )
+    found = replace(found, notes=notes)
     return as_kind(Exploration, found, store="" if path is None else printable(str(path)), options=options)
 
 
@@ -202,8 +202,8 @@ def way_of(machine: Accelerator | TreeMachine, by: str) -> str:
 
 def _evaluated(
     models: Sequence[Model], machine: Accelerator | TreeMachine, options: ExploreOptions
-) -> tuple[Mapped | MappedOnTree | Simulated, list[Packed]]:
-    """Who prices a point, and the networks as it takes them."""
+) -> tuple[Mapped | MappedOnTree | Simulated, list[Packed], tuple[str, ...]]:
+    """Who prices a point, the networks as it takes them, and notes on those that are read as they were exported."""
     asked = checked_options(options.compilation)
     if way_of(machine, options.by) == "map":
         mapping = options.mapping
@@ -212,25 +212,31 @@ def _evaluated(
         asked_of_map = checked_map_options(mapping)
         nests = [_nests(one, asked) for one in models]
         array_of_core(machine)
-        return Mapped(asked_of_map), [packed_layers(one.layers, one.name) for one in nests]
+        return Mapped(asked_of_map), [packed_layers(one.layers, one.name) for one in nests], _notes(nests)
     evaluator = Simulated(options.strategy, asked)
     evaluator.expect_strategy()
     networks = [packed_model(*open_model(one)) for one in models]
-    for one in models:
-        with suppress(FixedBatch):  # it runs in iterations of the batch that it was exported for
-            load_graph(one, batch=asked.batch, dims=asked.dims)  # its mistakes are those of no machine
-    return evaluator, networks
+    opened = [_network(one, asked) for one in models]  # mistakes of a network are those of no machine
+    return evaluator, networks, tuple(f"{one.graph.name}: {one.note}" for one in opened if one.note)
+
+
+def _network(model: Model, asked: Options) -> NetworkRuns:
+    return open_network(model, batch=asked.batch, dims=asked.dims, simplified=False)
 
 
 def _nests(model: Model, asked: Options) -> Nests:
     if isinstance(model, str | Path):
-        return open_nests(model, lambda name: load_graph(name, batch=asked.batch, dims=asked.dims))
-    return network_nests(load_graph(model, batch=asked.batch, dims=asked.dims))
+        return open_nests(model, lambda name: _network(name, asked))
+    return network_nests(_network(model, asked))
+
+
+def _notes(nests: Sequence[Nests]) -> tuple[str, ...]:
+    return tuple(f"{one.name}: {note}" for one in nests for note in one.notes)
 
 
 def _on_tree(
     models: Sequence[Model], machine: Accelerator | TreeMachine, asked: Options, mapping: MapOptions | TreeOptions
-) -> tuple[MappedOnTree, list[Packed]]:
+) -> tuple[MappedOnTree, list[Packed], tuple[str, ...]]:
     """Who maps on trees, and the networks; files that say nothing of the machine are refused before anything runs."""
     options = tree_options(mapping if isinstance(mapping, TreeOptions) else checked_map_options(mapping))
     if isinstance(machine, TreeMachine) == options.uneven:
@@ -240,10 +246,16 @@ def _on_tree(
             else f"{machine.name}: TreeOptions go with a tree, or with a PE array and uneven; write MapOptions"
         )
     evaluator = MappedOnTree.of(options)
-    works = [work_of(one, options, lambda model: _nests(model, asked)) for one in models]
+    opened: list[Nests] = []
+
+    def load(model: Model) -> Nests:
+        opened.append(_nests(model, asked))
+        return opened[-1]
+
+    works = [work_of(one, options, load) for one in models]
     for work in works:
         evaluator.expect_sense(machine, work)
-    return evaluator, [packed_work(one) for one in works]
+    return evaluator, [packed_work(one) for one in works], _notes(opened)
 
 
 def _machine_text(machine: Machine | TreeMachine, loaded: Accelerator | TreeMachine) -> tuple[str, str]:

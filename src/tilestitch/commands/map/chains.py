@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilestitch.api import Model, load_graph, shown
+from tilestitch.api import Model, shown
 from tilestitch.base.errors import InputError
+from tilestitch.commands.map.networks import open_network
 from tilestitch.formats.einsum import einsum_nest
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.fused.chain import MOST_OPERATORS, Link
 from tilestitch.mapping.network import nest_of_operator
 from tilestitch.ops import is_contraction
-from tilestitch.passes import simplify
 
 ROW_WISE = ("softmax",)  # what needs all of some axes at once, and keeps the shape
 _SOFTMAX = re.compile(r"softmax\(\s*([A-Za-z_]\w*)(\[[^\]]*\])\s*\)")
@@ -31,8 +31,11 @@ class NamedChain:
     times: int = 1
 
 
-def chains_of(graph: Graph) -> tuple[NamedChain, ...]:
-    """Every different chain of a network, as long as it goes; products that stand alone are chains of one."""
+def chains_of(graph: Graph, runs: int = 1) -> tuple[NamedChain, ...]:
+    """Every different chain of a network, as long as it goes, for so many runs of it.
+
+    Products that stand alone are chains of one.
+    """
     inside: set[str] = set()
     found: dict[tuple[object, ...], list[tuple[str, ...]]] = {}
     chains: dict[tuple[object, ...], NamedChain] = {}
@@ -51,7 +54,7 @@ def chains_of(graph: Graph) -> tuple[NamedChain, ...]:
         key = (tuple(replace(nest, name="") for nest in nests), tuple(links), tuple(between))
         found.setdefault(key, []).append(tuple(names))
         chains.setdefault(key, NamedChain(tuple(names), tuple(nests), tuple(links), tuple(between)))
-    return tuple(replace(chain, times=len(found[key])) for key, chain in chains.items())
+    return tuple(replace(chain, times=runs * len(found[key])) for key, chain in chains.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +160,31 @@ def expect_together(count: object) -> int:
     return count
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedChains:
+    """The chains of a network, and how it was read."""
+
+    name: str
+    chains: tuple[NamedChain, ...]
+    notes: tuple[str, ...] = ()
+
+
 def open_chains(
     model: Model, layers: Sequence[str], *, batch: int | None, dims: Mapping[str, int], fold_bn: bool
-) -> tuple[str, tuple[NamedChain, ...]]:
-    """The name of a network and its chains, or those that have an operator of `layers`; or of a line of products.
+) -> OpenedChains:
+    """The chains of a network, or those that have an operator of `layers`; or the chain of a line of products.
 
     Raises `InputError` for a network without products.
     """
     if isinstance(model, str | Path) and "+=" in str(model):
-        return "einsum", (einsum_chain(str(model)),)
-    graph = simplify(load_graph(model, batch=batch, dims=dims), fold_bn=fold_bn)
-    chains = chains_of(graph)
+        return OpenedChains("einsum", (einsum_chain(str(model)),))
+    network = open_network(model, batch=batch, dims=dims, fold_bn=fold_bn)
+    graph, chains = network.graph, chains_of(network.graph, network.runs)
     if not chains:
         raise InputError(f"{graph.name}: no convolution and no matrix product, so there is nothing to map")
     for name in layers:
         if not any(name in chain.names for chain in chains):
             known = ", ".join(chain.names[0] for chain in chains[:8])
             raise InputError(f"--layer {name}: {graph.name} has no such product; chains begin with {known}")
-    return graph.name, tuple(chain for chain in chains if not layers or set(layers) & set(chain.names))
+    found = tuple(chain for chain in chains if not layers or set(layers) & set(chain.names))
+    return OpenedChains(graph.name, found, (network.note,) if network.note else ())

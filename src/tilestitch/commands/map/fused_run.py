@@ -8,7 +8,7 @@ from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
 from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
-from tilestitch.commands.map.chains import NamedChain, expect_together, open_chains
+from tilestitch.commands.map.chains import NamedChain, OpenedChains, expect_together, open_chains
 from tilestitch.commands.map.fused_page import fused_result
 from tilestitch.commands.map.fused_text import fused_json, fused_text
 from tilestitch.commands.map.fused_value import FusedTask, MappedChains, UnmappedChain
@@ -106,8 +106,8 @@ def map_fused(
         raise InputError("objective: chains have no front; ask for energy, latency, edp or ed2p")
     expect_count("effort", options.effort)
     expect_together(most)
-    name, chains = open_chains(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
-    task = _task(name, machine, chains, options.space, most, objective)
+    opened = open_chains(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
+    task = _task(opened, machine, options.space, most, objective)
     found: list[tuple[NamedChain, FoundChain]] = []
     unmapped: list[UnmappedChain] = []
     links = homes = 0
@@ -126,22 +126,15 @@ def map_fused(
         raise DoesNotFit("\n".join(one.reason for one in unmapped))
     if links and not homes:
         task = replace(task, notes=(*task.notes, NO_HOME))
-    named = named_again(model, name), named_again(machine, task.tree.name)
+    named = named_again(model, opened.name), named_again(machine, task.tree.name)
     call = python_call("map_fused", *named, options, **of_network(layers, batch, dims, fold_bn=fold_bn))
     return FusedChains(task, sums, tuple(found), tuple(unmapped), call)
 
 
-def _task(
-    name: str,
-    machine: GivenTree,
-    chains: Sequence[NamedChain],
-    space: SpatialSpace,
-    most: int,
-    objective: Objective = Objective.ENERGY,
-) -> FusedTask:
-    opened = open_tree(machine)
+def _task(given: OpenedChains, machine: GivenTree, space: SpatialSpace, most: int, objective: Objective) -> FusedTask:
+    opened, chains = open_tree(machine), given.chains
     flat = [TreeLayer(nest, nest.write.element_bits, nest.kind) for chain in chains for nest in chain.nests]
-    wide, notes = as_wide_as_on(opened.tree, flat, (SUMS_AS_RESULTS,))
+    wide, notes = as_wide_as_on(opened.tree, flat, (*given.notes, SUMS_AS_RESULTS))
     layers: list[tuple[TreeLayer, ...]] = []
     at = 0
     for chain in chains:
@@ -150,4 +143,4 @@ def _task(
     placed = [bound_nest(layer, opened.tree) for layer in wide]
     loops = (loop.name for layer in wide for loop in layer.nest.loops)
     notes = (*notes, *opened.notes, *unreached_notes(opened.tree, placed, loops))
-    return FusedTask(name, opened.tree, tuple(chains), tuple(layers), notes, space, most, objective)
+    return FusedTask(given.name, opened.tree, chains, tuple(layers), notes, space, most, objective)

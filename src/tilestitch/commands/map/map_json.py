@@ -40,6 +40,7 @@ def mapped_tree(
         "macs": total.macs,
         "utilization": total.macs / source.machine.elements / total.cycles,
         "unmapped_operators": nests.unmapped,
+        **({"notes": list(nests.notes)} if nests.notes else {}),
         "layers": [_layer(one, source.machine, options) for one in mapped],
     }
 

@@ -28,7 +28,7 @@ def map_result(nests: Nests, source: MachineSource, options: MapOptions, mapped:
         mapped_tree(nests, source, options, mapped),
         {
             "clock_hz": machine.clock_hz,
-            "notes": list(source.notes),
+            "notes": [*nests.notes, *source.notes],
             "array": array_shape(machine),
             "layers": [
                 {

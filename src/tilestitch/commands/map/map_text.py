@@ -42,7 +42,7 @@ def mapped_text(nests: Nests, source: MachineSource, options: MapOptions, mapped
     if nests.unmapped and options.objective is Objective.LATENCY and machine.name in preset_names():
         command = f"tilestitch compile {nests.name} --machine {machine.name} --beside-map"
         lines.append(f"note         {command} runs the whole network, and says why it takes more or less")
-    lines += [f"note         {note}" for note in source.notes]
+    lines += [f"note         {note}" for note in (*nests.notes, *source.notes)]
     lines += ["", *title("Layers")]
     rows = [
         (

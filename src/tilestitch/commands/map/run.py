@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from tilestitch.api import Machine, Model, choice_of, expect_count, load_graph, load_machine, machine_of, shown
+from tilestitch.api import Machine, Model, choice_of, expect_count, load_machine, machine_of, shown
 from tilestitch.base.errors import InputError
 from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress
@@ -13,11 +13,11 @@ from tilestitch.base.shown import Shown
 from tilestitch.commands.map.map_json import mapped_json
 from tilestitch.commands.map.map_page import map_result, named_by
 from tilestitch.commands.map.map_text import mapped_text
+from tilestitch.commands.map.networks import NetworkRuns, open_network
 from tilestitch.commands.map.sources import MachineSource, Nests, chosen_layers, network_nests, open_machine, open_nests
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.mapping.network import MapOptions, MappedLayer, Totals, map_layers, totals_of
-from tilestitch.passes import simplify
 from tilestitch.pipeline.origin import made_by, python_call
 from tilestitch.report.html.page import result_page
 
@@ -135,13 +135,10 @@ def nests_of(
     if not fold_bn:
         asked["fold_bn"] = False
 
-    def loaded(given: Model) -> Nests:
-        return network_nests(simplify(load_graph(given, batch=batch, dims=dims), fold_bn=fold_bn))
+    def opened(given: Model) -> NetworkRuns:
+        return open_network(given, batch=batch, dims=dims, fold_bn=fold_bn)
 
-    if isinstance(model, str | Path):
-        found = open_nests(model, lambda name: simplify(load_graph(name, batch=batch, dims=dims), fold_bn=fold_bn))
-    else:
-        found = loaded(model)
+    found = open_nests(model, opened) if isinstance(model, str | Path) else network_nests(opened(model))
     return replace(chosen_layers(found, layers), asked=asked)
 
 

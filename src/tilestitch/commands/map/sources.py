@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
+from tilestitch.commands.map.networks import NetworkRuns
 from tilestitch.formats.accelforge.read_workload import accelforge_layers
 from tilestitch.formats.dmazerunner.machine import dmazerunner_machine
 from tilestitch.formats.dmazerunner.nest import dmazerunner_layers, dmazerunner_mapping
@@ -20,7 +21,6 @@ from tilestitch.formats.zigzag.nest import zigzag_layers
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.ir.choices import CostMode
-from tilestitch.ir.graph import Graph
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.ir.verify_mapping import mapping_faults
 from tilestitch.mapping.json_lines import mapping_of, parsed_line
@@ -38,6 +38,7 @@ class Nests:
     layers: tuple[RepeatedNest, ...]
     unmapped: Mapping[str, int] = field(default_factory=dict)  # operators that are no nests of products, by kind
     asked: Mapping[str, object] = field(default_factory=dict)  # with what else they were opened
+    notes: tuple[str, ...] = ()  # on how the network was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,8 @@ class MachineSource:
     notes: tuple[str, ...] = ()
 
 
-def open_nests(given: str | Path, load_graph: Callable[[str | Path], Graph]) -> Nests:
-    """The nests of a line of einsum, of another program's file, or of a network (`load_graph`)."""
+def open_nests(given: str | Path, load: Callable[[str | Path], NetworkRuns]) -> Nests:
+    """The nests of a line of einsum, of another program's file, or of a network (`load`)."""
     if isinstance(given, str) and _EINSUM.search(given) is not None:
         nest = einsum_nest(given)
         return Nests(nest.name, (RepeatedNest(nest, (nest.name,)),))
@@ -65,18 +66,20 @@ def open_nests(given: str | Path, load_graph: Callable[[str | Path], Graph]) -> 
         if re.search(r"^workload\s*:", text, re.MULTILINE) is not None:
             return Nests(path.stem, _different([(nest, 1) for nest in accelforge_layers(text, path.name)]))
         return Nests(path.stem, _different([(nest, 1) for nest in zigzag_layers(text, path.name)]))
-    return network_nests(load_graph(given))
+    return network_nests(load(given))
 
 
-def network_nests(graph: Graph) -> Nests:
-    """The nests of a network."""
+def network_nests(network: NetworkRuns) -> Nests:
+    """The nests of a network, each as often as a batch runs it."""
+    graph, runs = network.graph, network.runs
     layers, others = layers_of(graph)
     if not layers:
         raise InputError(f"{graph.name}: no convolution and no matrix product, so there is nothing to map")
     kinds: dict[str, int] = {}
     for op in others:
-        kinds[op.kind] = kinds.get(op.kind, 0) + 1
-    return Nests(graph.name, layers, kinds)
+        kinds[op.kind] = kinds.get(op.kind, 0) + runs
+    layers = tuple(replace(one, runs=runs) for one in layers)
+    return Nests(graph.name, layers, kinds, notes=(network.note,) if network.note else ())
 
 
 def _different(nests: Sequence[tuple[LoopNest, int]]) -> tuple[RepeatedNest, ...]:
@@ -148,4 +151,4 @@ def chosen_layers(nests: Nests, names: Sequence[str]) -> Nests:
             known = ", ".join(f"{number} {layer.nest.name}" for number, layer in enumerate(nests.layers[:8], 1))
             more = ", ..." if len(nests.layers) > 8 else ""
             raise InputError(f"--layer {name}: {nests.name} has no such layer; known: {known}{more}")
-    return Nests(nests.name, tuple(dict.fromkeys(found)))
+    return Nests(nests.name, tuple(dict.fromkeys(found)), notes=nests.notes)

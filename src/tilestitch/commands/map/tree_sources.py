@@ -79,7 +79,7 @@ def zigzag_layers_of(model: str) -> tuple[str, tuple[TreeLayer, ...], tuple[str,
 
 def layers_of_nests(nests: Nests) -> tuple[tuple[TreeLayer, ...], tuple[str, ...]]:
     """The nests of a network as they are: their sums have the width of results, partial ones as well."""
-    notes = [SUMS_AS_RESULTS]
+    notes = [*nests.notes, SUMS_AS_RESULTS]
     if nests.unmapped:
         kinds = ", ".join(f"{kind} {count}" for kind, count in nests.unmapped.items())
         notes.append(f"operators without products are not in it: {kinds}")

@@ -47,6 +47,7 @@ def simulated_tree(
         "cycle_error": total.cycle_error,
         "macs": total.macs,
         "unmapped_operators": nests.unmapped,
+        **({"notes": list(nests.notes)} if nests.notes else {}),
         "layers": [_layer(one, stats=stats) for one in layers],
     }
 

@@ -43,7 +43,7 @@ def simulate_result(nests: Nests, source: MachineSource, layers: Sequence[Simula
         simulated_tree(nests, source, layers, chosen, stats=False),
         {
             "clock_hz": machine.clock_hz,
-            "notes": list(source.notes),
+            "notes": [*nests.notes, *source.notes],
             "array": array_shape(machine),
             "layers": drawn,
         },

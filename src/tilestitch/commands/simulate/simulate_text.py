@@ -50,7 +50,7 @@ def simulated_text(
     if nests.unmapped:
         kinds = ", ".join(f"{kind} {count}" for kind, count in nests.unmapped.items())
         lines.append(f"left out     {counted(sum(nests.unmapped.values()), 'operator')} without products: {kinds}")
-    lines += [f"note         {note}" for note in source.notes]
+    lines += [f"note         {note}" for note in (*nests.notes, *source.notes)]
     lines += ["", *title("Layers"), *_layer_table(layers)]
     lines += ["", *title("Where the simulated cycles go")]
     rows = [

@@ -9,7 +9,7 @@ from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
 from tilestitch.base.units import ceil_div, format_bytes
-from tilestitch.commands.map.chains import NamedChain, expect_together, open_chains
+from tilestitch.commands.map.chains import NamedChain, OpenedChains, expect_together, open_chains
 from tilestitch.commands.map.map_page import named_by
 from tilestitch.commands.map.run import nests_of
 from tilestitch.commands.map.sources import Nests
@@ -99,11 +99,10 @@ def traffic(
         call = python_call("traffic", named_by(nests), *([list(asked)] if asked else []), **nests.asked)
         return _of(nests, asked, call, told)
     expect_together(fuse)
-    name, chains = open_chains(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
-    opened = of_network(layers, batch, dims, fold_bn=fold_bn)
-    given = [named_again(model, name), *([list(asked)] if asked else [])]
-    call = python_call("traffic", *given, fuse=fuse, **opened)
-    return _of_chains(name, chains, asked, fuse, call, told)
+    opened = open_chains(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
+    given = [named_again(model, opened.name), *([list(asked)] if asked else [])]
+    call = python_call("traffic", *given, fuse=fuse, **of_network(layers, batch, dims, fold_bn=fold_bn))
+    return _of_chains(opened, asked, fuse, call, told)
 
 
 def _of(nests: Nests, asked: tuple[int, ...], call: str, progress: Progress) -> Traffic:
@@ -119,12 +118,11 @@ def _of(nests: Nests, asked: tuple[int, ...], call: str, progress: Progress) -> 
         nest, compulsory = layer.nest, ceil_div(buffered.compulsory_bits(), 8)
         least = tuple(_bytes(buffered.least_bits(8 * capacity)) for capacity in chosen)
         found.append(LayerTraffic(nest.name, layer.times, nest.macs, compulsory, enough, least))
-    return Traffic(nests.name, chosen, tuple(found), call=call)
+    return Traffic(nests.name, chosen, tuple(found), notes=nests.notes, call=call)
 
 
-def _of_chains(
-    name: str, chains: Sequence[NamedChain], asked: tuple[int, ...], together: int, call: str, progress: Progress
-) -> Traffic:
+def _of_chains(opened: OpenedChains, asked: tuple[int, ...], together: int, call: str, progress: Progress) -> Traffic:
+    chains = opened.chains
     prepared: list[tuple[NamedChain, BufferedChain, int]] = []
     for number, chain in enumerate(chains):
         progress("least capacities", number, len(chains))
@@ -140,7 +138,7 @@ def _of_chains(
         crosses += (tuple(None if one is None else ceil_div(one.apart, 8) for one in least),)
         compulsory = ceil_div(buffered.compulsory_bits(), 8)
         found.append(LayerTraffic(buffered.name, chain.times, macs, compulsory, enough, *crosses))
-    return Traffic(name, chosen, tuple(found), together, call=call)
+    return Traffic(opened.name, chosen, tuple(found), together, opened.notes, call)
 
 
 def powers_of_two(most: int) -> tuple[int, ...]:

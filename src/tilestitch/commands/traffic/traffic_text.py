@@ -47,6 +47,7 @@ def traffic_text(found: TrafficOfLayers) -> str:
         [
             *title(f"{found.name}: least traffic by the capacity of one buffer, estimated", "="),
             *(_OF_LAYERS if found.together == 1 else _of_chains(found)),
+            *(f"note: {note}" for note in found.notes),
             "",
             *table(head, rows, "l" + "r" * (len(head) - 1)),
             "",
@@ -83,6 +84,7 @@ def traffic_tree(found: TrafficOfLayers) -> dict[str, Json]:
         "network": found.name,
         "estimated": True,
         "together": found.together,
+        **({"notes": list(found.notes)} if found.notes else {}),
         "capacities_bytes": list(found.capacities),
         "compulsory_bytes": found.compulsory_bytes,
         "least_bytes": [found.total_bytes(at) for at in places],

@@ -26,6 +26,7 @@ class TrafficOfLayers(Brief):
     capacities: tuple[int, ...]  # of the buffer, in bytes, ascending
     layers: tuple[LayerTraffic, ...]
     together: int = 1  # up to so many layers of a chain
+    notes: tuple[str, ...] = ()  # on how the network was read
 
     @property
     def compulsory_bytes(self) -> int:

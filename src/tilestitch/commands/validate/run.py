@@ -119,5 +119,5 @@ def validate(
     )
     show("explain", 0, 1)
     worst = worst_of(found, array, options.worst)
-    named = named_by(nests)
-    return ValidationPage(nests.name, array, options.seed, options.ragged, found, worst, options, named, nests.asked)
+    again = named_by(nests), nests.asked
+    return ValidationPage(nests.name, array, options.seed, options.ragged, found, worst, nests.notes, options, *again)

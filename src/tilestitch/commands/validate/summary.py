@@ -129,6 +129,7 @@ class Validation(Brief):
     ragged: bool
     layers: tuple[LayerCompared, ...]
     worst: tuple[tuple[Compared, Explanation], ...]  # of all, the largest error first
+    notes: tuple[str, ...] = ()  # on how the network was read
 
     @property
     def machine_name(self) -> str:

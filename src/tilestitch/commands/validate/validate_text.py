@@ -24,7 +24,8 @@ from tilestitch.sim.array.tally import LOAD_WAIT, ROOM_WAIT
 
 def validation_text(done: Validation) -> str:
     """How large errors are, where, and why the largest are."""
-    lines = judged_lines(done, f"{MOST_PASSES:,} passes", components=COMPONENTS)
+    notes = [f"note         {note}" for note in done.notes]
+    lines = judged_lines(done, f"{MOST_PASSES:,} passes", components=COMPONENTS, notes=notes)
     if done.worst:
         lines += ["", *title("Worst mappings, and what the model misses")]
     for number, (case, why) in enumerate(done.worst, 1):
