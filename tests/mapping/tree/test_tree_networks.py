@@ -7,23 +7,36 @@ from fractions import Fraction
 import pytest
 
 from tests.helpers.pairs import first
-from tests.helpers.tree_brute_force import all_best, like_arrays, random_case, timed_case, with_networks
+from tests.helpers.tree_brute_force import (
+    all_best,
+    like_arrays,
+    random_case,
+    timed_case,
+    unevenly,
+    with_engines,
+    with_networks,
+)
 from tests.helpers.tree_spatial import all_placements, with_axes
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.tree import Axis, Flow, MachineTree, Network, Port, TreeMemory
 from tilestitch.ir.choices import Objective
-from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
+from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand, product
+from tilestitch.mapping.tree.bound import as_wide
 from tilestitch.mapping.tree.certificate import certificate_of
 from tilestitch.mapping.tree.chain import TreeMapping, price, window_rows
 from tilestitch.mapping.tree.checking import check_certificate
+from tilestitch.mapping.tree.choices import SpatialSpace, choices_of
 from tilestitch.mapping.tree.crossings import Part, operands_on_tree
+from tilestitch.mapping.tree.cycle_bounds import least_cycles
 from tilestitch.mapping.tree.lattice import lattice_of
 from tilestitch.mapping.tree.loads import loads_of
 from tilestitch.mapping.tree.placed import PlacedNest, Slide, Unrolled
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, pareto_front
 from tilestitch.mapping.tree.sliding import with_slides
 from tilestitch.mapping.tree.spatial import best_spread
+from tilestitch.mapping.tree.spread_task import task_of
 from tilestitch.mapping.tree.tables import Sums, femtojoules
+from tilestitch.mapping.tree.timed_spread import placement
 
 PARTS = (Part.NEW, Part.FIRST, Part.ALL)
 POWERS = {Objective.ENERGY: (1, 0), Objective.LATENCY: (0, 1), Objective.EDP: (1, 1)}
@@ -259,3 +272,48 @@ def test_networks_are_proven_as_everything_else():
             check_certificate(replace(proof, value=proof.value + 1), [placed], Sums.FULL)
         proven += any(axis.networks for axis in axes)
     assert proven > 5
+
+
+def slow_case(seed) -> PlacedNest:
+    """A random case with free spatial factors, in which little but networks and DMA engines limits how fast it is."""
+    placed = with_axes(with_engines(unevenly(with_networks(timed_case(seed, 2), seed)), seed), seed)
+    axes = tuple(
+        replace(axis, networks=tuple(replace(one, bits_per_cycle=Fraction(3, 2)) for one in axis.networks))
+        for axis in placed.tree.axes
+    )
+    engines = tuple(replace(one, bits_per_cycle=Fraction(2), count=1) for one in placed.tree.engines)
+    return replace(placed, tree=replace(placed.tree, axes=axes, engines=engines))
+
+
+def test_bounds_of_choices_count_networks_and_engines():
+    """They are below every mapping of each choice, by another program, and often near the best one."""
+    seed, compared, close = random.Random("bounds of networks"), 0, 0
+    for number in range(60):
+        bare = slow_case(seed)
+        choices, task = choices_of(bare, SpatialSpace()), task_of(bare, Sums.FULL)
+        loose, closer = (least_cycles(task, choices, loose=one) for one in (True, False))
+        assert (loose <= closer + 0.1).all()
+        for at in range(0, len(choices), max(1, len(choices) // 3)):
+            best = all_best(placement(bare, choices, at), final_sums=False)
+            if not best:
+                continue
+            least = min(cycles for _, cycles in best)
+            assert closer[at] <= least, (number, at, bare)
+            compared += 1
+            close += closer[at] > 0.9 * least
+    assert compared > 60
+    assert close > compared / 5
+
+
+def test_few_choices_are_searched_where_a_network_is_slow():
+    """Most choices move more over it than the best mapping, which their bounds see."""
+    axes = (Axis("D", 4), Axis("chip", 4, networks=(Network(("W", "I", "O"), bits_per_cycle=Fraction(1, 4)),)))
+    flows = tuple((operand, flow) for operand in "WIO" for flow in Flow)
+    free = Port("port", 64, 8, flows)
+    inner = TreeMemory("inner", 512, ("W", "I", "O"), (free,), 1.0, 1.0, ("D",))
+    outer = TreeMemory("dram", 2**30, ("W", "I", "O"), (free,), 1.0, 1.0, ("D", "chip"))
+    nest = as_wide(product("gemm", m=16, n=24, k=12), 8, 8)
+    placed = PlacedNest(nest, 8, ("I", "W", "O"), (), MachineTree("slow", axes, (inner, outer), 0.0))
+    searched = best_spread(placed, objective=Objective.LATENCY)
+    assert searched.found.is_proven
+    assert searched.opened < searched.choices / 4

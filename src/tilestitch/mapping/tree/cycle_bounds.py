@@ -1,10 +1,12 @@
 """Below what no latency of a choice of what is spread comes, by the compiled functions that are made for energies.
 
 Cycles of a port are counted as if every access of its whole width cost so many picojoules, and each memory were there
-once. So they are not rounded up for each transfer: a bound, no latency.
+once. So they are not rounded up for each transfer: a bound, no latency. A network of a stated bandwidth counts as a
+port of one bit in the place of that of the memory around, a DMA engine as one in that of the memory inside.
 """
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from tilestitch.base.errors import TooLarge
 from tilestitch.hardware.tree import Flow
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices
-from tilestitch.mapping.tree.crossings import OperandOnTree
+from tilestitch.mapping.tree.crossings import OperandOnTree, PortNumber
 from tilestitch.mapping.tree.quick_arrays import READ_FLOWS, RESULT_FLOWS
 from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, units_fj
 from tilestitch.mapping.tree.tables import FEMTO
@@ -25,9 +27,9 @@ def least_cycles(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[
     """Below what no mapping of each choice comes: each port, and the units' steps with all for which it stops them."""
     steps = choices.steps.prod(axis=1).astype(np.float64)
     found = steps
-    for port in _ports(task):
-        for stopping in (False, True):
-            cycles = _cycles(task, choices, _occupying(task, port, stopping=stopping), loose=loose)
+    for stopping in (False, True):
+        for used in _uses(task, stopping=stopping):
+            cycles = _cycles(task, choices, used, loose=loose)
             found = np.maximum(found, cycles + steps if stopping else cycles)
     return found
 
@@ -37,12 +39,55 @@ def port_cycles(task: SpreadTask) -> list[NDArray[np.float64]]:
     return [_occupying(task, port, stopping=False) for port in _ports(task)]
 
 
-def _cycles(task: SpreadTask, choices: Choices, access: NDArray[np.float64], *, loose: bool) -> NDArray[np.float64]:
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """The cycles of an access of the whole width at one port, and how wide all ports are then."""
+
+    access: NDArray[np.float64]  # [operand, level, side, direction]
+    ports: NDArray[np.int64]
+
+
+def _uses(task: SpreadTask, *, stopping: bool) -> Iterator[_Use]:
+    """The uses of ports of memories, networks and engines; with `stopping` only by crossings that stop the units."""
+    for port in _ports(task):
+        yield _Use(_occupying(task, port, stopping=stopping), task.bounds.ports)
+    carriers = sorted({key for number in range(len(task.operands)) for key, _, _ in _carriers(task, number)})
+    for wanted in carriers:
+        access, ports = np.zeros_like(task.bounds.access_pj), task.bounds.ports.copy()
+        for number, operand in enumerate(task.operands):
+            for key, (crossing, side), bits in _carriers(task, number):
+                if key == wanted and (not stopping or operand.surely_stops(crossing)):
+                    level = crossing - side
+                    access[number, level, side] = 1 / bits
+                    ports[number, level, side] = np.where(ports[number, level, side] > 0, 1, 0)
+        yield _Use(access, ports)
+
+
+def _carriers(task: SpreadTask, number: int) -> Iterator[tuple[PortNumber, tuple[int, int], float]]:
+    """Networks and engines of an operand: the number of each, the crossing and the end of it whose bits it carries,
+    those of the memory around (0) or of the one inside (1), and how many bits in a cycle.
+    """
+    operand = task.operands[number]
+    tree = operand.placed.tree
+    for crossing, memory in enumerate(operand.memories):
+        for axis, network in operand.networks(crossing):
+            if network.bits_per_cycle is not None:
+                key = -1 - tree.axes.index(axis), axis.networks.index(network)
+                yield key, (crossing, 0), float(network.bits_per_cycle)
+        for at, engine in enumerate(tree.engines):
+            if crossing > 0 and (engine.inner, engine.outer) == (operand.memories[crossing - 1].name, memory.name):
+                yield (len(tree.memories) + at, 0), (crossing, 1), float(engine.count * engine.bits_per_cycle)
+
+
+def _cycles(task: SpreadTask, choices: Choices, used: _Use, *, loose: bool) -> NDArray[np.float64]:
     """What so many cycles of an access add up to at least; nothing where no mapping fits."""
+    access = used.access
     if not access.any():
         return np.zeros(len(choices))
     nothing = np.zeros_like(task.bounds.network_pj)
-    bounds = task.bounds._replace(access_pj=access, network_pj=nothing, mac_pj=0.0, counts_copies=False)
+    bounds = task.bounds._replace(
+        access_pj=access, ports=used.ports, network_pj=nothing, mac_pj=0.0, counts_copies=False
+    )
     timed = replace(task, bounds=bounds)
     try:
         thousandths = units_fj(timed, choices) + bounds_fj(timed, choices, loose=loose)
