@@ -75,7 +75,7 @@ def test_the_numbers_of_the_nodes_add_up_to_the_report(network, strategy):
         assert runs or node["became"] == "constant" or node["became"].startswith(("merged into ", "nothing: "))
     assert entries(found)["latency_cycles.simulated"] == str(done.report.latency_cycles)
     parts = [float(node["gap_percent.simulated"]) for node in nodes if "gap_percent.simulated" in node]
-    assert 0 < sum(parts) < 100.05 + 0.05 * len(parts)  # what comes last on a core is of no node
+    assert 0 < round(sum(parts), 6) <= 100  # what comes last on a core is of no node
 
 
 @pytest.mark.quick

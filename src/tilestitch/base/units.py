@@ -1,6 +1,8 @@
 """Numbers with their units, for people."""
 
+from collections.abc import Sequence
 from fractions import Fraction
+from math import floor
 
 
 def format_bytes(count: int) -> str:
@@ -62,3 +64,17 @@ ALIGNMENT_BYTES = 64  # every buffer begins at a multiple: the longest burst of 
 def aligned(size_bytes: int) -> int:
     """The bytes that a buffer occupies: its size rounded up to the alignment."""
     return ceil_div(size_bytes, ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+
+
+def tenths(values: Sequence[Fraction]) -> list[Fraction]:
+    """Values as whole tenths that add up to what their sum is in tenths: each is less than a tenth away.
+
+    Those whose tenths lose most are rounded up; of equal ones the first.
+    """
+    scaled = [10 * one for one in values]
+    found = [floor(one) for one in scaled]
+    short = floor(sum(scaled) + Fraction(1, 2)) - sum(found)
+    order = sorted(range(len(scaled)), key=lambda at: (found[at] - scaled[at], at))
+    for at in order[:short]:
+        found[at] += 1
+    return [Fraction(one, 10) for one in found]

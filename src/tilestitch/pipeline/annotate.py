@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import zip_longest
 
 import numpy as np
 import onnx
 
 from tilestitch.base.errors import InputError
+from tilestitch.base.units import tenths
 from tilestitch.frontend.operators.handlers import ALWAYS_KNOWN
 from tilestitch.frontend.structure import STANDARD, needed_outputs, node_names, read_by
 from tilestitch.ir.gap import Gap
@@ -121,18 +124,26 @@ def _of_the_nodes(done: Compilation, graph: onnx.GraphProto, nodes: _Nodes) -> l
         if number in owned:
             entries |= places(owned[number]) | _measured(totals[number])
             if gaps is not None:
-                entries |= _lost(gaps[0], gaps[1][number])
+                entries |= gaps[number]
         found.append(entries)
     return found
 
 
-def _gaps(done: Compilation, own: np.ndarray, nodes: _Nodes) -> tuple[Gap, tuple[Gap, ...]] | None:
-    """The gap of the run and of each node; None of several batches, whose bound is that of one."""
+def _gaps(done: Compilation, own: np.ndarray, nodes: _Nodes) -> list[_Entries] | None:
+    """What is said of the gap of each node; None of several batches, whose bound is that of one.
+
+    Rounded so that they add up, with what is of no node, to the gap of the run and to 100 %.
+    """
     report = given(done.report)
     if report.batches > 1:
         return None
     blame = blame_of(report, given(done.schedule), given(done.trace), done.machine)
-    return blame.whole(), blame.by(np.where(blame.owner >= 0, own[blame.owner], -1), nodes.names)
+    all_cycles = blame.whole().gap_cycles
+    gaps = blame.by(np.where(blame.owner >= 0, own[blame.owner], -1), nodes.names)
+    cycles = [gap.gap_cycles for gap in gaps]
+    cycles.append(all_cycles - sum(cycles))
+    percents = tenths([100 * one / all_cycles for one in cycles]) if all_cycles > 0 else []
+    return [_lost(*one) for one in zip_longest(gaps, tenths(cycles)[:-1], percents[:-1])]
 
 
 def _places(done: Compilation) -> Callable[[Sequence[str]], _Entries]:
@@ -173,10 +184,10 @@ def _measured(total: Total) -> _Entries:
     return found
 
 
-def _lost(whole: Gap, gap: Gap) -> _Entries:
-    found = {"gap_cycles.simulated": f"{float(gap.gap_cycles):.1f}"}
-    if whole.gap_cycles > 0:
-        found["gap_percent.simulated"] = f"{float(100 * gap.gap_cycles / whole.gap_cycles):.1f}"
+def _lost(gap: Gap, cycles: Fraction, percent: Fraction | None) -> _Entries:
+    found = {"gap_cycles.simulated": f"{float(cycles):.1f}"}
+    if percent is not None:
+        found["gap_percent.simulated"] = f"{float(percent):.1f}"
     largest = max(gap.parts, key=lambda one: one.cycles, default=None)
     if largest is not None and largest.cycles > 0:
         found["gap_mostly.simulated"] = str(largest.part)
