@@ -115,3 +115,15 @@ def test_a_helper_ends_when_it_is_told() -> None:
 def test_the_list_is_what_the_commands_call() -> None:
     """Recorded again, from empty caches. `python -m tests.helpers.translations` writes the list anew."""
     assert translations.text_of(translations.listed()) == files("tilestitch.base").joinpath(FILE).read_text()
+
+
+def test_a_helper_ends_that_began_with_signals_blocked() -> None:
+    """As one does that is begun while modules are imported: else it would be waited for to its end."""
+    helper = Helper("map")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        helper.process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    helper.end()
+    assert helper.process.returncode == -signal.SIGKILL

@@ -150,8 +150,58 @@ def test_an_interrupted_bar_gives_the_cursor_back(tmp_path):
 def test_an_interruption_waits_while_compiled_code_calls_python(monkeypatch, module, waits):
     """A failing constructor of a named tuple that compiled code gives back would crash the process."""
     again, raised = [], []
-    monkeypatch.setattr(interruption, "come_again", again.append)
+    monkeypatch.setattr(interruption, "_pending", {})
+    monkeypatch.setattr(interruption, "come_again", lambda number, is_open: again.append(number))
     handler = interruption.between_compiled(lambda number, frame: raised.append(number))
     code = compile("handler(2, sys._getframe())", module, "exec")
     exec(code, {"__name__": module, "handler": handler, "sys": sys})
     assert (again, raised) == (([2], []) if waits else ([], [2]))
+
+
+def test_an_interruption_that_waited_is_answered_behind_the_compiler(monkeypatch):
+    """Between two functions little time passes: a signal that comes again now and then may never meet it."""
+    monkeypatch.setattr(interruption, "_pending", {})
+    monkeypatch.setattr(interruption, "come_again", lambda number, is_open: None)
+    handler = interruption.between_compiled(signal.default_int_handler)
+    reached = []
+
+    def compiled() -> None:
+        with interruption.compiling():
+            exec("handler(2, sys._getframe())", {"__name__": "numba.core", "handler": handler, "sys": sys})
+            reached.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        compiled()
+    assert reached == [1]
+    with interruption.compiling():
+        pass  # it was answered once
+
+
+STUCK = r"""
+import signal, sys, time
+from contextlib import nullcontext
+from tilestitch.base import interruption
+from tilestitch.cli.start import _end_now
+signal.signal(signal.SIGINT, interruption.between_compiled(signal.default_int_handler))
+interruption.end_if_stuck(_end_now)
+text = "print('go', flush=True); end = time.monotonic() + 4\nwhile time.monotonic() < end: time.sleep(0.01)"
+try:
+    with WAITS, interruption.compiling():
+        exec(text, {"__name__": "numba.core.compiler", "time": time})
+except KeyboardInterrupt:
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(("waits", "code"), [("nullcontext()", 130), ("interruption.answered_later()", 3)])
+def test_an_interruption_does_not_wait_long_for_the_compiler(waits, code):
+    """The process ends within a second, unless it does something else on an interruption."""
+    arguments = [sys.executable, "-c", STUCK.replace("WAITS", waits)]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"go\n"
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (code, b"error: interrupted\n" if code == 130 else b"")
+    assert code == 3 or time.monotonic() - begin < 3

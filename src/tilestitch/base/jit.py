@@ -11,7 +11,7 @@ interpreted until compiling it pays.
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from enum import Enum
 from functools import cache, partial
 from pathlib import Path
@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
 
-from tilestitch.base.interruption import undisturbed
+from tilestitch.base.interruption import compiling, undisturbed
 from tilestitch.base.tiers import Tier
 
 _told: list[Callable[[str], None]] = []  # whom to tell of functions that are compiled
@@ -179,12 +179,13 @@ def _by_one_process(function: Any, compile_: Callable) -> Callable:
         with global_compiler_lock:  # before the file: another thread may hold it, and need the file as well
             if function in _compiling:
                 return compile_(signature)
-            _compiling.append(function)
-            try:
-                with _locked(Path(function._cache.cache_path), function._cache._impl.filename_base):
-                    return compile_(signature)
-            finally:
-                _compiling.remove(function)
+            with nullcontext() if _compiling else compiling():
+                _compiling.append(function)
+                try:
+                    with _locked(Path(function._cache.cache_path), function._cache._impl.filename_base):
+                        return compile_(signature)
+                finally:
+                    _compiling.remove(function)
 
     return compile_alone
 

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, cast
 import numba
 from numba import types
 
+from tilestitch.base.interruption import end_with
 from tilestitch.base.jit import instructions_of
 
 FILE = "translations.json"
@@ -131,7 +132,7 @@ class Helper:
     def end(self) -> None:
         """Leave the rest undone."""
         if self.process is not None:
-            self.process.terminate()
+            self.process.kill()  # it may have begun with signals blocked
             self.process.wait()
 
 
@@ -146,4 +147,5 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    end_with(os.getppid())
     main(sys.argv[1:])

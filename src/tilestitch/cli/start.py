@@ -7,9 +7,10 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from tilestitch.base.interruption import TerminatedError, between_compiled, come_again
+from tilestitch.base.interruption import TerminatedError, between_compiled, come_again, end_if_stuck
 
-_INTERRUPTED = 130
+_INTERRUPTED, _TERMINATED = 130, 143
+_SHOW_CURSOR = b"\r\x1b[2K\x1b[?25h"  # which bars of progress hide
 _NEW_OBJECTS = 100_000  # between two searches for garbage in cycles, of which a command makes next to none
 
 
@@ -24,6 +25,7 @@ def main() -> NoReturn:
     gc.set_threshold(_NEW_OBJECTS)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored
         signal.signal(signal.SIGINT, between_compiled(signal.default_int_handler))
+        end_if_stuck(_end_now)
     try:
         from tilestitch.cli.main import main as command
 
@@ -37,6 +39,14 @@ def main() -> NoReturn:
             signal.signal(number, signal.SIG_IGN)  # the interpreter is on its way out, and takes a while
         gc.freeze()  # else it looks for cycles among all that the command made, several times
     raise AssertionError("unreachable: the command exits")
+
+
+def _end_now(number: int) -> None:
+    """End in the middle of compiling, of which nothing stays."""
+    name, code = ("interrupted", _INTERRUPTED) if number == signal.SIGINT else ("terminated", _TERMINATED)
+    with suppress(OSError):
+        os.write(2, (_SHOW_CURSOR if os.isatty(2) else b"") + f"error: {name}\n".encode())
+    os._exit(code)
 
 
 def _again(unraisable: "sys.UnraisableHookArgs") -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf
 
+from tilestitch.base.interruption import answered_later
 from tilestitch.base.units import counted
 from tilestitch.ir.choices import Effort
 from tilestitch.pipeline.batches import latency, not_slower
@@ -190,9 +191,10 @@ def improved(
         begins = tuple(plain_candidate(at_batch(request, networks, PLAIN, batch)) for batch in batches)
     state, notes, interrupted = None, [_seeds_note(seeds)], False
     try:
-        state = _begun(request, evaluator, begins, batches, budget)
-        if state is not None:
-            _search(request, evaluator, state, budget, batches)
+        with answered_later():
+            state = _begun(request, evaluator, begins, batches, budget)
+            if state is not None:
+                _search(request, evaluator, state, budget, batches)
     except KeyboardInterrupt:
         interrupted = True
         notes.append("The search was interrupted: this is the best that it had found.")
@@ -222,9 +224,10 @@ def _not_slower_than(
     """
     now = best
     try:
-        for number, other in enumerate(others):
-            request.progress(f"other strategies ({latency(now):,} cycles)", number, len(others))
-            now = not_slower(request, networks, now, other)
+        with answered_later():
+            for number, other in enumerate(others):
+                request.progress(f"other strategies ({latency(now):,} cycles)", number, len(others))
+                now = not_slower(request, networks, now, other)
     except KeyboardInterrupt:
         pass
     if now is best:
