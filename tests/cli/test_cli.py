@@ -833,7 +833,9 @@ def test_without_a_strategy_the_fastest_is_taken_and_named(machine):
         ("compile --machine st", ["stcp920", "stcp920-paper"]),
         ("compare resnet18 --strategy graph", ["graphturbo-ordering", "graphturbo"]),
         ("show machine ey", ["eyeriss", "eyeriss-like"]),
-        ("compile --machine ey", ["eyeriss"]),  # which does not run on trees
+        ("compile --machine ey", ["eyeriss"]),  # and no tree without a clock, which compile does not take
+        ("compile --machine n", ["nvdla"]),  # a tree
+        ("map resnet18 --machine ey", ["eyeriss", "eyeriss-like"]),
         ("map resnet18 --machine dma", ["dmazerunner-256"]),
     ],
 )

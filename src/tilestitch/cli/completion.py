@@ -27,10 +27,10 @@ def _models() -> list[str]:
     return [*names, *(f"{name}:small" for name in names)]
 
 
-def _machines() -> tuple[str, ...]:
-    from tilestitch.hardware.preset_files import chip_names
+def _compilable() -> tuple[str, ...]:
+    from tilestitch.hardware.compilable import compilable_presets
 
-    return chip_names()
+    return tuple(name for name, _ in compilable_presets())
 
 
 def _machines_and_trees() -> tuple[str, ...]:
@@ -45,5 +45,5 @@ def _strategies() -> list[str]:
     return [strategy.name for strategy in (*NAMED, *FUSION_PLANS)]
 
 
-MODEL, MACHINE, STRATEGY = Named(_models), Named(_machines), Named(_strategies)
+MODEL, MACHINE, STRATEGY = Named(_models), Named(_compilable), Named(_strategies)
 MACHINE_OR_TREE = Named(_machines_and_trees)

@@ -1,7 +1,11 @@
 """What a machine must have to be compiled for."""
 
+from functools import cache
+
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
+from tilestitch.hardware.load import load_machine
+from tilestitch.hardware.preset_files import preset_names
 
 
 def expect_compilable(machine: Accelerator) -> None:
@@ -19,3 +23,17 @@ def expect_compilable(machine: Accelerator) -> None:
             f"{machine.name}: cannot be compiled for yet: {'; '.join(reasons)}; "
             "describe a vector unit, a buffer that each core works in, and a global buffer per cluster or none"
         )
+
+
+@cache
+def compilable_presets() -> tuple[tuple[str, str], ...]:
+    """The machines that come with the package and that compile takes, chips and trees, with what they are."""
+    found: list[tuple[str, str]] = []
+    for name in preset_names():
+        try:
+            machine = load_machine(name)
+            expect_compilable(machine)
+        except InputError:
+            continue
+        found.append((name, machine.description))
+    return tuple(found)

@@ -30,7 +30,7 @@ def preset_names() -> tuple[str, ...]:
 
 @cache
 def chip_names() -> tuple[str, ...]:
-    """Those of them that say cores to compile for."""
+    """Those of them that are described as cores."""
     return tuple(one.name for one in preset_lines() if one.form == "chip")
 
 

@@ -7,7 +7,6 @@ import re
 import shlex
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,9 +18,7 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.commands.listings import models, strategies
 from tilestitch.commands.why.explain import blame_of
 from tilestitch.hardware.accelerator import Level
-from tilestitch.hardware.compilable import expect_compilable
-from tilestitch.hardware.load import load_machine
-from tilestitch.hardware.preset_files import preset_names
+from tilestitch.hardware.compilable import compilable_presets
 from tilestitch.ir.by_hand import HandGroup, HandSchedule
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.gap import MEANINGS
@@ -89,7 +86,7 @@ class Workbench:
             ],
             "machines": [
                 *({"name": name, "about": "in the folder"} for name in self._files(".yaml")),
-                *({"name": name, "about": text} for name, text in _compilable()),
+                *({"name": name, "about": text} for name, text in compilable_presets()),
             ],
             "strategies": [{"name": one.name, "about": one.description} for one in strategies().entries],
             "folder": str(self.folder),
@@ -218,7 +215,7 @@ class Workbench:
     def _machine(self, name: str) -> str | Path:
         if name in self._files(".yaml"):
             return self.folder / name
-        known = [one for one, _ in _compilable()]
+        known = [one for one, _ in compilable_presets()]
         if name in known:
             return name
         raise InputError(
@@ -237,20 +234,6 @@ class Workbench:
             and path.is_file()
             and path.resolve().parent == root
         )
-
-
-@cache
-def _compilable() -> tuple[tuple[str, str], ...]:
-    """The machines that come with the package and that compile takes, with what they are."""
-    found: list[tuple[str, str]] = []
-    for name in preset_names():
-        try:
-            machine = load_machine(name)
-            expect_compilable(machine)
-        except InputError:
-            continue
-        found.append((name, machine.description))
-    return tuple(found)
 
 
 def _parts(done: Compilation, schedule: HandSchedule) -> dict[str, Json]:
