@@ -11,8 +11,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilestitch import api
 from tilestitch.base.errors import DoesNotFit, TooLarge
+from tilestitch.commands.map.networks import open_network
 from tilestitch.commands.map.sources import network_nests
 from tilestitch.commands.map.tree_sources import TreeLayer, as_wide_as_on, bound_nest, layers_of_nests
 from tilestitch.hardware.tree import MachineTree
@@ -27,7 +27,6 @@ from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
 from tilestitch.mapping.tree.spatial import Opener, best_spread, placement
 from tilestitch.mapping.tree.spread_task import task_of
 from tilestitch.mapping.tree.tables import Sums
-from tilestitch.passes import simplify
 
 FIVE_LEVELS = """
 name: five-levels
@@ -65,7 +64,7 @@ COMPARED = 25  # choices that both searches open
 
 def main() -> None:
     """Print a line for each machine, and the ratio of the two searches of one choice."""
-    nests = network_nests(simplify(api.load_graph("resnet50", batch=1)))
+    nests = network_nests(open_network("resnet50", batch=1, dims={}))
     layers = layers_of_nests(nests)[0]
     five = parse_tree(FIVE_LEVELS, "five-levels.yaml")
     conv5_2 = next(layer for layer in layers if layer.nest.name == CONV5_2)
@@ -79,7 +78,7 @@ def main() -> None:
             _machine([_narrow(layer) for layer in layers], load_tree(name), objective)
         _checks(conv5_2, five, objective)
     _searches(conv5_2, five)
-    small = layers_of_nests(network_nests(simplify(api.load_graph("resnet18", batch=1))))[0]
+    small = layers_of_nests(network_nests(open_network("resnet18", batch=1, dims={})))[0]
     for name in FIVE_AXES:
         tree = load_tree(name)
         for objective in OBJECTIVES:
