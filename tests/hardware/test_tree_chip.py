@@ -67,6 +67,21 @@ def test_dma_engines_are_those_that_the_file_says() -> None:
     assert load_machine("toy").has_dma
 
 
+def test_an_engine_that_loads_gb_limits_ddr_and_not_what_cores_load() -> None:
+    """All that comes from DDR passes it, and nothing that goes from GB to a core; so does one that loads a core."""
+    outer = "dma:\n  - {name: outer, joins: [dram, shared], count: 2, bandwidth: 2 B/cycle}\n"
+    inner = "  - {name: inner, joins: [shared, local], bandwidth: 3 B/cycle}\n"
+    plain, machine = (parse_machine(text, "five.yaml") for text in (FIVE_LEVELS, FIVE_LEVELS + outer + inner))
+    assert machine.ddr.bandwidth_bytes_per_cycle == 4 < plain.ddr.bandwidth_bytes_per_cycle
+    gb, before = machine.memory(Level.GB), plain.memory(Level.GB)
+    assert gb is not None
+    assert before is not None
+    assert gb.bandwidth_bytes_per_cycle == before.bandwidth_bytes_per_cycle == 64
+    lb = machine.local(machine.cores[0], Level.LB)
+    assert lb is not None
+    assert lb.bandwidth_bytes_per_cycle == 3
+
+
 @pytest.mark.parametrize("has_engine", [True, False])
 def test_a_network_of_a_stated_bandwidth_carries_all_that_passes(has_engine: bool) -> None:
     """Memories that cores load from are no faster than it, as for `map`: DDR too, where no engine loads GB."""

@@ -195,7 +195,10 @@ def _memory(
     """A memory with one port, as transfers see it: the slowest of those that move something in some directions."""
     ports = _ports(memory, flows) or list(memory.ports)
     rates = [port.bits_per_cycle for port in ports]
-    rates += [engine.count * engine.bits_per_cycle for engine in tree.engines if engine.inner == memory.name]
+    if level is Level.DDR:
+        rates += _engine_rates(tree, roles_of(tree).gb)
+    elif level is not Level.GB:
+        rates += _engine_rates(tree, memory)
     width = max(port.width_bits for port in memory.ports)
     return Memory(
         level=level,
@@ -206,6 +209,12 @@ def _memory(
         read_pj_per_byte=memory.read_pj * 8 / width,
         write_pj_per_byte=memory.write_pj * 8 / width,
     )
+
+
+def _engine_rates(tree: MachineTree, memory: TreeMemory | None) -> list[Fraction]:
+    """Bits in a cycle of the engines that load a memory: those of GB carry all that comes from DDR or goes there."""
+    name = "" if memory is None else memory.name
+    return [engine.count * engine.bits_per_cycle for engine in tree.engines if engine.inner == name]
 
 
 def _behind_networks(tree: MachineTree, memory: Memory, outer: TreeMemory, inner: TreeMemory) -> Memory:
