@@ -8,8 +8,8 @@ import pytest
 
 import tilestitch
 from tests.helpers.command import run
+from tilestitch.base.units import rounded
 from tilestitch.commands.why.explain import idle_of
-from tilestitch.commands.why.why_text import rounded
 from tilestitch.ir.gap import Part
 from tilestitch.pipeline.compilation import Compilation
 
@@ -22,7 +22,7 @@ def done() -> Compilation:
 
 
 def test_the_numbers_of_the_table_add_up():
-    """Whole cycles, rounded so that their sum is the gap."""
+    """Whole cycles and shares in tenths, rounded so that their sums are the gap and 100 %."""
     lines = run("why", *NETWORK).stdout.splitlines()
     first = next(at for at, line in enumerate(lines) if line.split()[:2] == ["part", "cycles"])
     last = next(at for at, line in enumerate(lines) if line.split()[:1] == ["all"])
@@ -30,6 +30,9 @@ def test_the_numbers_of_the_table_add_up():
     found = tilestitch.why(done())
     assert sum(shown) == int(_cycles(lines[last])) == found.gap.gap_cycles
     assert shown == sorted(shown, reverse=True)
+    shares = [float(line.partition("%")[0].split()[-1]) for line in lines[first + 1 : last + 1]]
+    assert sum(shares[:-1]) == pytest.approx(shares[-1], abs=1e-9)
+    assert shares[-1] == 100
 
 
 def _cycles(line: str) -> str:

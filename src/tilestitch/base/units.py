@@ -66,15 +66,16 @@ def aligned(size_bytes: int) -> int:
     return ceil_div(size_bytes, ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
-def tenths(values: Sequence[Fraction]) -> list[Fraction]:
-    """Values as whole tenths that add up to what their sum is in tenths: each is less than a tenth away.
+def rounded(values: Sequence[Fraction], total: int) -> list[int]:
+    """Whole numbers near some values whose sum rounds to `total`, with that sum: the largest rests are rounded up."""
+    found = [floor(value) for value in values]
+    order = sorted(range(len(values)), key=lambda n: (found[n] - values[n], n))
+    for n in order[: total - sum(found)]:
+        found[n] += 1
+    return found
 
-    Those whose tenths lose most are rounded up; of equal ones the first.
-    """
+
+def tenths(values: Sequence[Fraction]) -> list[Fraction]:
+    """Values as whole tenths that add up to what their sum is in tenths: each is less than a tenth away."""
     scaled = [10 * one for one in values]
-    found = [floor(one) for one in scaled]
-    short = floor(sum(scaled) + Fraction(1, 2)) - sum(found)
-    order = sorted(range(len(scaled)), key=lambda at: (found[at] - scaled[at], at))
-    for at in order[:short]:
-        found[at] += 1
-    return [Fraction(one, 10) for one in found]
+    return [Fraction(one, 10) for one in rounded(scaled, floor(sum(scaled) + Fraction(1, 2)))]

@@ -1,11 +1,9 @@
 """A gap for people: a table of its parts, where the large ones are, and the longest waits."""
 
-from collections.abc import Sequence
 from fractions import Fraction
-from math import floor
 
 from tilestitch.base.errors import printable
-from tilestitch.base.units import counted
+from tilestitch.base.units import counted, rounded, tenths
 from tilestitch.commands.why.explain import Explanation
 from tilestitch.ir.gap import MEANINGS, PORT, Gap
 from tilestitch.report.table import table, title
@@ -38,23 +36,16 @@ def why_text(found: Explanation) -> str:
     return "\n".join(lines) + "\n"
 
 
-def rounded(values: Sequence[Fraction], total: int) -> list[int]:
-    """Whole numbers near some values whose sum rounds to `total`, with that sum: the largest rests are rounded up."""
-    found = [floor(value) for value in values]
-    order = sorted(range(len(values)), key=lambda n: (found[n] - values[n], n))
-    for n in order[: total - sum(found)]:
-        found[n] += 1
-    return found
-
-
 def _parts(gap: Gap) -> list[str]:
     total = round(gap.gap_cycles)
     cycles = dict(zip((one.part for one in gap.parts), rounded([p.cycles for p in gap.parts], total), strict=True))
+    whole = gap.gap_cycles or Fraction(1)  # of none the parts are no share
+    shares = dict(zip(cycles, tenths([100 * part.cycles / whole for part in gap.parts]), strict=True))
     rows = [
         (
             str(one.part),
             f"{cycles[one.part]:,}",
-            _share(one.cycles, gap.gap_cycles),
+            f"{float(shares[one.part]):.1f} %",
             *(_share(some, gap.gap_cycles) for some in (one.setup_cycles, one.sharing_cycles, one.room_cycles)),
             MEANINGS[one.part],
         )
