@@ -30,7 +30,7 @@ def random_operands(nest: LoopNest, values: Values) -> list[np.ndarray]:
     most = 8
     while most > 1 and most ** len(shapes) * additions(nest) >= 2 ** (INT_BITS - 1):
         most -= 1
-    return [rng.integers(-most, most + 1, shape).astype(np.int32) for shape in shapes]
+    return [rng.integers(-most, most + 1, shape, np.int32) for shape in shapes]
 
 
 def additions(nest: LoopNest) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tilestitch.ir.loop_nest import LoopOperand
 from tilestitch.sim.tree.run import TreeRun
-from tilestitch.sim.tree.tiles import Digit, Digits, Indices, iterations_of
+from tilestitch.sim.tree.tiles import Digit, Digits, Indices, count_of, iterations_of
 
 _ALL = np.iinfo(np.int64).max
 
@@ -138,14 +138,16 @@ def _left(run: TreeRun, border: Border, loop: int, place: int) -> tuple[Indices,
 
 def _counts(border: Border, loop: int, left: int) -> _Counts:
     """The iterations of a loop of which so many are left that lie in each tile of a border."""
+    if left == _ALL:
+        along = count_of(border.apart, loop) * count_of(border.alike, loop)
+        beyond, copies = count_of(border.beyond, loop), count_of(border.together, loop) * along
+        around = count_of((*border.inside, *border.together), loop)
+        return _Counts({count_of(border.inside, loop): copies * beyond}, {(around,) * along: beyond})
     inside, beyond = np.sort(iterations_of(border.inside, loop)), iterations_of(border.beyond, loop)
     around = np.sort(iterations_of((*border.inside, *border.together), loop))
     alike, apart = iterations_of(border.alike, loop), iterations_of(border.apart, loop)
     along = (apart[:, None] + alike[None, :]).ravel()
     together = iterations_of(border.together, loop)
-    if left == _ALL:
-        inner = Counter({len(inside): len(together) * len(along) * len(beyond)})
-        return _Counts(inner, Counter({(len(around),) * len(along): len(beyond)}))
     copies = (beyond[:, None, None] + along[None, :, None] + together[None, None, :]).ravel()
     inner = Counter(np.searchsorted(inside, left - copies).tolist())
     outer = np.searchsorted(around, left - (beyond[:, None] + along[None, :]))

@@ -169,6 +169,12 @@ def iterations_of(digits: Sequence[Digit], loop: int) -> Indices:
     return found
 
 
+def count_of(digits: Sequence[Digit], loop: int) -> int:
+    """How many iterations of a loop some digits come to."""
+    reach = max((one.reach for one in digits if one.loop == loop), default=0)
+    return reach or prod(one.factor for one in digits if one.loop == loop)
+
+
 def distinct(array: LoopOperand, digits: Sequence[Digit], *, boxes: bool) -> int:
     """Elements of an operand that some digits come to; in boxes all between the first and the last of each axis."""
     found = 1

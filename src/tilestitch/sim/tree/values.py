@@ -140,9 +140,8 @@ def values_of(streams: Streams, operands: Sequence[np.ndarray]) -> Values:
 
 def fill(memory: np.ndarray, store: Store, array: np.ndarray) -> None:
     """Put an array into the memory where all of it is kept."""
-    whole = np.zeros(store.shape.sizes or (), array.dtype)
+    whole = memory[store.first : store.first + store.size].reshape(store.shape.sizes or ())
     whole[tuple(slice(0, one) for one in array.shape)] = array
-    memory[store.first : store.first + store.size] = whole.ravel()
 
 
 def nothing(streams: Streams) -> tuple[Moves, np.ndarray]:
