@@ -205,9 +205,30 @@ SIM = (
     Mutant(
         "tree: a product of matrices reads the wrong row",
         "sim/tree/move.py",
-        "u * a + v * e + w * i + x * n",
-        "u * a + v * e + w * n + x * n",
+        "u * a[0] + v * b[0] + w * c[0] + x * d[0]",
+        "u * a[0] + v * b[0] + w * d[0] + x * d[0]",
         ("test_tree_products::test_products_of_matrices_are_those_of_numpy",),
+    ),
+    Mutant(
+        "tree: rows of products that are added together leave one out",
+        "sim/tree/move.py",
+        " + c * w[at] + d * x[at]\n",
+        " + c * w[at]\n",
+        ("test_tree_values::test_rows_that_are_added_some_at_a_time_leave_none_out",),
+    ),
+    Mutant(
+        "tree: a stretch is of copies that lead a sum and of others",
+        "sim/tree/values.py",
+        "gcd(len(inner), leads, *ends.tolist())",
+        "gcd(len(inner), *ends.tolist())",
+        ("test_tree_values::test_stretches_are_all_elements_of_a_tile_in_all_copies",),
+    ),
+    Mutant(
+        "tree: what stands near leaves no room for the rest of a tile",
+        "sim/tree/tiles.py",
+        "behind = [done * prod(self._extents[at + 1 :])",
+        "behind = [prod(self._extents[at + 1 :])",
+        ("test_tree_values::test_stretches_are_all_elements_of_a_tile_in_all_copies",),
     ),
     Mutant(
         "tree: a step at the end of a loop moves as much as the others",

@@ -44,7 +44,7 @@ from tilestitch.sim.tree.simulated import (
     tally_of,
 )
 from tilestitch.sim.tree.streams import Plan, Streams, streams_of
-from tilestitch.sim.tree.values import Moves, Store, fill, moves_of, nothing, stores_of
+from tilestitch.sim.tree.values import Moves, Store, fill, moves_of, nothing, room_for, stores_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -243,7 +243,7 @@ def _memories(run: ChainRun, every: Sequence[Streams], operands: Operands, passe
         stores, size = stores_of(one.run, one.digits, size, kept)
         placed.append(stores)
     first = next(array for arrays in operands for array in arrays if array is not None)
-    memory = np.zeros(size, first.dtype)
+    memory = room_for(size, first.dtype)
     for arrays, stores in zip(operands, placed, strict=True):
         for array, levels in zip(arrays, stores, strict=False):
             if array is not None:
@@ -264,6 +264,9 @@ _EACH = (
     "inner_size",
     "inner_buffers",
     "leads",
+    "stretch",
+    "stretch_inner",
+    "stretch_outer",
 )
 _RAGGED = {
     "pairs": ("pair_inner", "pair_outer"),

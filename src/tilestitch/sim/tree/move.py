@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tilestitch.base.jit import contracting, lending
+from tilestitch.base.jit import contracting, inlined, lending
 
 LANES = 32  # rows of the one operand that are multiplied at once
-COLUMNS = 4  # and rows of the other; so many products of a sum are added at once, too
+COLUMNS = 8  # and rows of the other
+SUMS = 4  # products of a sum that are added at once
 
 
 @lending
@@ -28,29 +29,37 @@ def move(values: Any, memory: np.ndarray, stream: int, tile: int) -> None:
     source += values.jump[values.jumps[stream] + part]
     begin, end = values.copies[stream], values.copies[stream + 1]
     lead = begin + values.leads[stream]
-    if end - begin == 1:
-        target, source = target + values.copy_inner[begin], source + values.copy_outer[begin]
-        for at in range(values.pairs[stream], values.pairs[stream + 1]):
-            if values.up[stream]:
-                memory[source + values.pair_outer[at]] = memory[target + values.pair_inner[at]]
-            else:
-                memory[target + values.pair_inner[at]] = memory[source + values.pair_outer[at]]
-        return
+    inside, outside, count = values.stretch_inner[stream], values.stretch_outer[stream], values.stretch[stream]
     for at in range(values.pairs[stream], values.pairs[stream + 1]):
         here, there = target + values.pair_inner[at], source + values.pair_outer[at]
-        if values.up[stream]:
-            for copy in range(begin, lead):
-                memory[there + values.copy_outer[copy]] = memory[here + values.copy_inner[copy]]
-            for copy in range(lead, end):
-                memory[there + values.copy_outer[copy]] += memory[here + values.copy_inner[copy]]
-        else:
-            for copy in range(begin, lead):
-                memory[here + values.copy_inner[copy]] = memory[there + values.copy_outer[copy]]
-            for copy in range(lead, end):
-                memory[here + values.copy_inner[copy]] = 0
+        for copy in range(begin, end):
+            inner, outer = here + values.copy_inner[copy], there + values.copy_outer[copy]
+            if copy < lead:
+                if values.up[stream]:
+                    _bring(memory, outer, outside, inner, inside, count)
+                else:
+                    _bring(memory, inner, inside, outer, outside, count)
+            elif values.up[stream]:
+                for one in range(count):
+                    memory[outer + one * outside] += memory[inner + one * inside]
+            else:
+                for one in range(count):
+                    memory[inner + one * inside] = 0
 
 
-@lending
+@inlined
+def _bring(memory: np.ndarray, to: int, to_step: int, start: int, step: int, count: int) -> None:
+    """Bring some elements at even distances to where they are at even distances; as a whole where these are 1."""
+    if to_step == 1 and step == 1:
+        target, source = memory[to : to + count], memory[start : start + count]
+        for at in range(count):
+            target[at] = source[at]
+        return
+    for at in range(count):
+        memory[to + at * to_step] = memory[start + at * step]
+
+
+@inlined
 def compute(values: Any, memory: np.ndarray, step: int) -> None:
     """At the first of a block of steps for which the innermost memories keep their tiles: all of its products."""
     if values.block == 0 or step % values.block != 0:
@@ -68,42 +77,76 @@ def compute(values: Any, memory: np.ndarray, step: int) -> None:
                 second = right_first + values.rows[row, 1] + at * right
                 target = result_first + values.rows[row, 2] + at * result
                 if values.matrices.is_swapped:
-                    _multiply(values.matrices, memory, second, first, target)
-                else:
-                    _multiply(values.matrices, memory, first, second, target)
+                    first, second = second, first
+                _multiply(values.matrices, memory, first, second, target)
         return
-    _multiply_rows(values, memory, left_first, right_first, result_first)
+    _multiply_rows(values.rows, values.run, values.run_strides, memory, left_first, right_first, result_first)
 
 
 @lending
-def _multiply_rows(values: Any, memory: np.ndarray, left_first: int, right_first: int, result_first: int) -> None:
-    """Rows of products, one after another."""
-    left, right, result = values.run_strides
-    for row in range(len(values.rows)):
-        a = left_first + values.rows[row, 0]
-        b = right_first + values.rows[row, 1]
-        c = result_first + values.rows[row, 2]
+def _multiply_rows(
+    rows: np.ndarray,
+    run: int,
+    strides: tuple[int, int, int],
+    memory: np.ndarray,
+    left_first: int,
+    right_first: int,
+    result_first: int,
+) -> None:
+    """Rows of products, one after another, or some at a time that are added to the same results."""
+    left, right, result = strides
+    row = 0
+    while row < len(rows):
+        a, b, c = left_first + rows[row, 0], right_first + rows[row, 1], result_first + rows[row, 2]
+        if result == 1 and left + right == 1 and _add_to_the_same(rows, row):
+            if left == 0:
+                _add_rows(memory, rows[row:, 0], left_first, rows[row:, 1], right_first, c, run)
+            else:
+                _add_rows(memory, rows[row:, 1], right_first, rows[row:, 0], left_first, c, run)
+            row += SUMS
+            continue
         if result == 0:
             total = memory[c]
-            for at in range(values.run):
+            for at in range(run):
                 total += memory[a + at * left] * memory[b + at * right]
             memory[c] = total
         elif result == 1 and left + right > 0 and left <= 1 and right <= 1:
-            totals, lefts, rights = memory[c : c + values.run], memory[a : a + values.run], memory[b : b + values.run]
+            totals, lefts, rights = memory[c : c + run], memory[a : a + run], memory[b : b + run]
             if left == 0:
                 factor = memory[a]
-                for at in range(values.run):
+                for at in range(run):
                     totals[at] += factor * rights[at]
             elif right == 0:
                 factor = memory[b]
-                for at in range(values.run):
+                for at in range(run):
                     totals[at] += lefts[at] * factor
             else:
-                for at in range(values.run):
+                for at in range(run):
                     totals[at] += lefts[at] * rights[at]
         else:
-            for at in range(values.run):
+            for at in range(run):
                 memory[c + at * result] += memory[a + at * left] * memory[b + at * right]
+        row += 1
+
+
+@inlined
+def _add_to_the_same(rows: np.ndarray, row: int) -> bool:
+    """Whether `SUMS` rows from one on are added to the same results."""
+    last, first = row + SUMS - 1, rows[row, 2]
+    return bool(last < len(rows) and first == rows[row + 1, 2] == rows[row + 2, 2] == rows[last, 2])
+
+
+@inlined
+def _add_rows(
+    memory: np.ndarray, factors: np.ndarray, factor: int, rows: np.ndarray, first: int, result: int, count: int
+) -> None:
+    """To so many results `SUMS` rows one after another, each times a factor."""
+    a, b, c, d = _factors(memory, factor, (factors[0], factors[1], factors[2], factors[3]))
+    u, v = memory[first + rows[0] :], memory[first + rows[1] :]
+    w, x = memory[first + rows[2] :], memory[first + rows[3] :]
+    totals = memory[result : result + count]
+    for at in range(len(totals)):
+        totals[at] = totals[at] + a * u[at] + b * v[at] + c * w[at] + d * x[at]
 
 
 @lending
@@ -117,12 +160,12 @@ def _multiply(matrices: Any, memory: np.ndarray, first: int, second: int, result
     for begin in range(0, len(long), LANES):
         count, adjoins = min(LANES, len(long) - begin), matrices.adjoins[begin // LANES]
         for at in range(len(sums)):
-            found = packed[at * LANES : at * LANES + count]
+            found = packed[at * LANES : (at + 1) * LANES]
             _gather(memory, first + sums[at, 0], long, 0, begin, adjoins[0], found)
         for column in range(0, len(short), COLUMNS):
             columns = min(COLUMNS, len(short) - column)
             for at in range(columns):
-                found = total[at * LANES : at * LANES + count]
+                found = total[at * LANES : (at + 1) * LANES]
                 _gather(memory, result + short[column + at, 1], long, 1, begin, adjoins[1], found)
             _add_products(packed, memory, second, sums, short[column:, 0], total)
             for at in range(columns):
@@ -130,22 +173,22 @@ def _multiply(matrices: Any, memory: np.ndarray, first: int, second: int, result
                 _scatter(memory, result + short[column + at, 1], long, begin, adjoins[1], found)
 
 
-@lending
+@inlined
 def _gather(
     memory: np.ndarray, first: int, long: np.ndarray, side: int, begin: int, adjoin: bool, found: np.ndarray
 ) -> None:
-    """Bring some elements next to one another; as a whole where they stand so."""
+    """Bring some elements next to one another; as a whole where they stand so, with whatever stands behind the last."""
     if adjoin:
         at = first + long[begin, side]
         source = memory[at : at + len(found)]
         for place in range(len(found)):
             found[place] = source[place]
         return
-    for place in range(len(found)):
-        found[place] = memory[first + long[begin + place, side]]
+    for place in range(min(LANES, len(long) - begin)):
+        found[place] = memory[np.uint64(first + long[begin + place, side])]  # a signed index would count from the end
 
 
-@lending
+@inlined
 def _scatter(
     memory: np.ndarray, first: int, long: np.ndarray, begin: int, adjoin: bool, found: np.ndarray
 ) -> None:  # fmt: skip
@@ -157,7 +200,7 @@ def _scatter(
             target[place] = found[place]
         return
     for place in range(len(found)):
-        memory[first + long[begin + place, 1]] = found[place]
+        memory[np.uint64(first + long[begin + place, 1])] = found[place]
 
 
 @contracting
@@ -166,25 +209,41 @@ def _add_products(
 ) -> None:
     """So many rows of one operand times so many of the other, added up; behind the last of the sums there are zeros."""
     last, most = len(sums) - 1, len(columns) - 1
-    first, third = columns[0], columns[min(2, most)]
-    other, fourth = columns[min(1, most)], columns[min(3, most)]
-    for begin in range(0, len(sums), 4):
-        rows = packed[begin * LANES : (begin + 4) * LANES]
+    places = columns[0], columns[min(1, most)], columns[min(2, most)], columns[min(3, most)]
+    others = columns[min(4, most)], columns[min(5, most)], columns[min(6, most)], columns[min(7, most)]
+    for begin in range(0, len(sums), SUMS):
+        rows = packed[begin * LANES : (begin + SUMS) * LANES]
         one, two = second + sums[begin, 1], second + sums[min(begin + 1, last), 1]
-        a, b, c, d = memory[one + first], memory[one + other], memory[one + third], memory[one + fourth]
-        e, f, g, h = memory[two + first], memory[two + other], memory[two + third], memory[two + fourth]
-        one, two = second + sums[min(begin + 2, last), 1], second + sums[min(begin + 3, last), 1]
-        i, j, k, m = memory[one + first], memory[one + other], memory[one + third], memory[one + fourth]
-        n, p, q, r = memory[two + first], memory[two + other], memory[two + third], memory[two + fourth]
+        three, four = second + sums[min(begin + 2, last), 1], second + sums[min(begin + 3, last), 1]
+        a, e = _factors(memory, one, places), _factors(memory, one, others)
+        b, f = _factors(memory, two, places), _factors(memory, two, others)
+        c, g = _factors(memory, three, places), _factors(memory, three, others)
+        d, h = _factors(memory, four, places), _factors(memory, four, others)
         for at in range(LANES):
             u, v, w, x = rows[at], rows[LANES + at], rows[2 * LANES + at], rows[3 * LANES + at]
-            total[at] = total[at] + u * a + v * e + w * i + x * n
-            total[LANES + at] = total[LANES + at] + u * b + v * f + w * j + x * p
-            total[2 * LANES + at] = total[2 * LANES + at] + u * c + v * g + w * k + x * q
-            total[3 * LANES + at] = total[3 * LANES + at] + u * d + v * h + w * m + x * r
+            total[at] = total[at] + u * a[0] + v * b[0] + w * c[0] + x * d[0]
+            total[LANES + at] = total[LANES + at] + u * a[1] + v * b[1] + w * c[1] + x * d[1]
+            total[2 * LANES + at] = total[2 * LANES + at] + u * a[2] + v * b[2] + w * c[2] + x * d[2]
+            total[3 * LANES + at] = total[3 * LANES + at] + u * a[3] + v * b[3] + w * c[3] + x * d[3]
+            total[4 * LANES + at] = total[4 * LANES + at] + u * e[0] + v * f[0] + w * g[0] + x * h[0]
+            total[5 * LANES + at] = total[5 * LANES + at] + u * e[1] + v * f[1] + w * g[1] + x * h[1]
+            total[6 * LANES + at] = total[6 * LANES + at] + u * e[2] + v * f[2] + w * g[2] + x * h[2]
+            total[7 * LANES + at] = total[7 * LANES + at] + u * e[3] + v * f[3] + w * g[3] + x * h[3]
 
 
-@lending
+@inlined
+def _factors(memory: np.ndarray, first: int, places: tuple[int, int, int, int]) -> tuple[Any, Any, Any, Any]:
+    """The elements at some places behind an address."""
+    a, b, c, d = (
+        np.uint64(first + places[0]),
+        np.uint64(first + places[1]),
+        np.uint64(first + places[2]),
+        np.uint64(first + places[3]),
+    )
+    return memory[a], memory[b], memory[c], memory[d]
+
+
+@inlined
 def _tile_of(values: Any, operand: int, step: int) -> int:
     """Where the part of an operand's innermost tile begins that a block of steps works on."""
     tile, part = step // values.held[operand], (step % values.held[operand]) // values.block

@@ -103,11 +103,15 @@ class Digits:
 
 @dataclass(frozen=True)
 class TileShape:
-    """The elements of a tile of one operand, and where each stands: addresses are sums over the digits."""
+    """The elements of a tile of one operand, and where each stands: addresses are sums over the digits.
+
+    What digits that are `near` tell apart stands next to one another, of each axis the rest in the order of the array.
+    """
 
     digits: tuple[Digit, ...]
     axes: tuple[tuple[tuple[int, int], ...], ...]
     sizes: tuple[int, ...] | None = None  # of the axes, where the whole array is there as it is
+    near: tuple[Digit, ...] = ()  # of loops that move an axis alone, the first moves fastest
 
     @cached_property
     def _extents(self) -> tuple[int, ...]:
@@ -123,7 +127,8 @@ class TileShape:
         With a digit that goes over windows all others of its loop are there.
         """
         steps, done = dict(terms), 1
-        moving = sorted((one for one in self.digits if one.loop in steps), key=lambda one: one.weight)
+        others = (one for one in self.digits if one.loop in steps and one not in self.near)
+        moving = sorted(others, key=lambda one: one.weight)
         is_packed = len(terms) == 1 and self.sizes is None
         if is_packed and any(one.reach for one in moving):
             yield from ((one, one.weight) for one in moving)
@@ -135,8 +140,11 @@ class TileShape:
     @cached_property
     def strides(self) -> Mapping[Digit, int]:
         """By how much the address grows with each digit."""
-        behind = [prod(self._extents[at + 1 :]) for at in range(len(self._extents))]
-        found = dict.fromkeys(self.digits, 0)
+        found, done = dict.fromkeys(self.digits, 0), 1
+        for one in self.near:
+            found[one] = done
+            done *= one.factor
+        behind = [done * prod(self._extents[at + 1 :]) for at in range(len(self._extents))]
         for terms, stride in zip(self.axes, behind, strict=True):
             for one, along in self._strides_along(terms):
                 found[one] += along * stride
@@ -145,7 +153,7 @@ class TileShape:
     @property
     def size(self) -> int:
         """Addresses."""
-        return prod(self._extents)
+        return prod(self._extents) * prod(one.factor for one in self.near)
 
 
 def addresses(digits: Sequence[Digit], strides: Mapping[Digit, int]) -> Indices:

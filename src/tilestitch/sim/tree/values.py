@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.ir.loop_nest import LoopOperand
 from tilestitch.sim.array.values import EXACT, largest_sum
-from tilestitch.sim.tree.move import COLUMNS, LANES
+from tilestitch.sim.tree.move import COLUMNS, LANES, SUMS
 from tilestitch.sim.tree.run import TreeRun
 from tilestitch.sim.tree.streams import Stream, Streams
 from tilestitch.sim.tree.tiles import Digit, Digits, Indices, TileShape, addresses
@@ -48,13 +49,16 @@ class Moves(NamedTuple):
     inner: np.ndarray
     inner_size: np.ndarray
     inner_buffers: np.ndarray
+    stretch: np.ndarray  # elements that move together, at even distances in either memory
+    stretch_inner: np.ndarray  # how far these are apart in the memory inside, and outside
+    stretch_outer: np.ndarray
     pairs: np.ndarray
-    pair_inner: np.ndarray  # of each element of a tile: where it stands in the memory inside, and outside
+    pair_inner: np.ndarray  # of each element of a tile, or first of a stretch: where it stands inside, and outside
     pair_outer: np.ndarray
     jumps: np.ndarray
     jump: np.ndarray  # of each tile of the one outside: where it begins in that
     copies: np.ndarray
-    copy_inner: np.ndarray  # of each memory inside: where it stands, and its part outside
+    copy_inner: np.ndarray  # of each memory inside, or first of a stretch: where it stands, and its part outside
     copy_outer: np.ndarray
     leads: np.ndarray  # of each stream how many bring the sum so far; behind them are those that add to theirs
     block: int  # steps of which products are computed together
@@ -125,7 +129,7 @@ def values_of(streams: Streams, operands: Sequence[np.ndarray]) -> Values:
     dtype = operands[0].dtype
     if np.issubdtype(dtype, np.integer) and largest_sum(run.nest, operands) <= EXACT[np.float32]:
         dtype = np.dtype(np.float32)
-    memory = np.zeros(size, dtype)
+    memory = room_for(size, dtype)
     for array, levels in zip(operands, stores, strict=False):
         fill(memory, levels[-1], array)
     last = stores[run.written][-1]
@@ -136,6 +140,11 @@ def values_of(streams: Streams, operands: Sequence[np.ndarray]) -> Values:
         tuple(last.shape.sizes or ()),
         operands[0].dtype,
     )
+
+
+def room_for(size: int, dtype: np.dtype) -> np.ndarray:
+    """An array of so many addresses; behind these are some that are read together with the last ones, and not used."""
+    return np.zeros(size + LANES, dtype)
 
 
 def fill(memory: np.ndarray, store: Store, array: np.ndarray) -> None:
@@ -151,6 +160,7 @@ def nothing(streams: Streams) -> tuple[Moves, np.ndarray]:
     moves = Moves(
         *(no, no, no),
         *(table, table, table, table, table, table),
+        *(table, table, table),
         *(ends, none, none, ends, none, ends, none, none, table),
         *(0, three, three, three, three, False, none, three, np.zeros((1, 3), np.int64), 0, (0, 0, 0)),
         _no_matrices(np.dtype(np.int32)),
@@ -166,9 +176,7 @@ def stores_of(
     `kept` says where operands are that are kept in a memory for others, and their extents there.
     """
     found: list[list[Store]] = []
-    moved = run.operands[run.written].indexed_by
-    spread = (one for one in digits.every if one.place is None)
-    copies = sorted(spread, key=lambda one: one.loop not in moved)  # those of results next to one another
+    copies = _copies(run, digits)
     for number, array in enumerate(run.operands):
         levels: list[Store] = []
         count = len(run.chains[number]) if run.moves(number) else 1
@@ -181,9 +189,10 @@ def stores_of(
             elif is_outermost:
                 needed = array.extents(run.spans)
                 sizes = tuple(max(one, other) for one, other in zip(array.shape, needed, strict=True))
+            near = () if is_outermost or level == 0 else _near(array, levels[-1].copies, inside)
             store = Store(
                 at,
-                TileShape(inside, array.axes, sizes),
+                TileShape(inside, array.axes, sizes, near),
                 () if is_outermost else tuple(one for one in copies if one not in inside),
                 1 if is_outermost else run.buffers(number, level + 1),
                 run.steps_inside(run.loops_of(number) if is_outermost else run.places[number][level + 1]),
@@ -193,6 +202,27 @@ def stores_of(
                 first += store.size * store.buffers
         found.append(levels)
     return found, first
+
+
+def _copies(run: TreeRun, digits: Digits) -> list[Digit]:
+    """What is spread, in the order in which copies stand: those of results first, and of these what more operands have.
+
+    So rows go on over the copies of one operand as they do over those of the others.
+    """
+    moved = run.operands[run.written].indexed_by
+    inside = [digits.inside(number, 0) for number in range(len(run.operands))]
+
+    def place(one: Digit) -> tuple[bool, int, int]:
+        return one.loop not in moved, sum(one in tile for tile in inside), one.loop
+
+    return sorted((one for one in digits.every if one.place is None), key=place)
+
+
+def _near(array: LoopOperand, copies: Sequence[Digit], inside: Sequence[Digit]) -> tuple[Digit, ...]:
+    """What a tile spreads over the copies of the memory inside, so that what moves together stands together."""
+    alone = {loop for terms in array.axes if len(terms) == 1 for loop, _ in terms}
+    windows = {one.loop for one in inside if one.reach}
+    return tuple(one for one in copies if one in inside and one.loop in alone - windows)
 
 
 def moves_of(streams: Streams, stores: list[list[Store]], dtype: np.dtype) -> Moves:
@@ -225,6 +255,9 @@ def moves_of(streams: Streams, stores: list[list[Store]], dtype: np.dtype) -> Mo
         inner=column("inner"),
         inner_size=column("inner_size"),
         inner_buffers=column("inner_buffers"),
+        stretch=np.array([one.stretch.count for one in per_stream], np.int64),
+        stretch_inner=np.array([one.stretch.inner for one in per_stream], np.int64),
+        stretch_outer=np.array([one.stretch.outer for one in per_stream], np.int64),
         pairs=ends("pair_inner"),
         pair_inner=flat("pair_inner"),
         pair_outer=flat("pair_outer"),
@@ -250,6 +283,20 @@ def moves_of(streams: Streams, stores: list[list[Store]], dtype: np.dtype) -> Mo
 
 
 @dataclass(frozen=True, slots=True)
+class _Stretch:
+    """So many places that follow one another at even distances, in the memory inside and in the one outside."""
+
+    count: int = 1
+    inner: int = 0
+    outer: int = 0
+
+    @property
+    def speed(self) -> float:
+        """How well they move: many of them, next to one another."""
+        return min(self.count, 256) * (1.0 if self.inner == self.outer == 1 else 0.25)
+
+
+@dataclass(frozen=True, slots=True)
 class _StreamTables:
     """The tables of one stream, named as in `Moves`."""
 
@@ -259,6 +306,7 @@ class _StreamTables:
     copy_inner: Indices
     copy_outer: Indices
     leads: int = 1
+    stretch: _Stretch = _Stretch()
     moves: bool = False
     clears: bool = False
     outer: int = 0
@@ -275,21 +323,30 @@ def _stream_tables(streams: Streams, stream: Stream, stores: list[Store]) -> _St
         return _StreamTables(zero, zero, zero, zero, zero)
     small, large = stores[stream.crossing - 1], stores[stream.crossing]
     inside = small.shape.digits
-    inner, outer = _pairs(streams.run.operands[stream.operand].axes, small, large)
     temporal = [one for one in large.shape.digits if one.place is not None and one not in inside]
     moved = streams.run.operands[stream.operand].indexed_by
     adding = [one for one in small.copies if one in large.shape.digits and one.loop not in moved]
     is_write = stream.operand == streams.run.written
     follows = addresses(small.copies, dict.fromkeys(adding, 1 if is_write else 0)) > 0
     order = np.argsort(follows, kind="stable")
+    copies = addresses(small.copies, small.strides)[order], addresses(small.copies, large.strides)[order]
+    leads = len(follows) - int(follows.sum())
+    parts = [_along(terms, small, large) for terms in streams.run.operands[stream.operand].axes]
+    stretches = [*(_stretch(*one) for one in parts), _stretch(*copies, leads)]
+    fastest = max(range(len(stretches)), key=lambda at: stretches[at].speed)
+    each = stretches[fastest].count
+    if fastest == len(parts):
+        copies, leads = (copies[0][::each], copies[1][::each]), leads // each
+    else:
+        parts[fastest] = parts[fastest][0][::each], parts[fastest][1][::each]
     is_filled = streams.find(stream.operand, stream.crossing + 1, is_up=False) >= 0
     return _StreamTables(
-        inner,
-        outer,
+        _sums([one for one, _ in parts]),
+        _sums([one for _, one in parts]),
         addresses(temporal, large.strides),
-        addresses(small.copies, small.strides)[order],
-        addresses(small.copies, large.strides)[order],
-        len(follows) - int(follows.sum()),
+        *copies,
+        leads,
+        stretches[fastest],
         True,
         is_write and not stream.is_up and not is_filled and stream.crossing < len(stores) - 1,
         large.first,
@@ -301,17 +358,32 @@ def _stream_tables(streams: Streams, stream: Stream, stores: list[Store]) -> _St
     )
 
 
-def _pairs(axes: Sequence[tuple[tuple[int, int], ...]], small: Store, large: Store) -> tuple[Indices, Indices]:
-    """Where each element of a tile stands in the memory inside and in the one outside, each element once."""
-    inner, outer = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    for terms in axes:
-        loops = {loop for loop, _ in terms}
-        along = [one for one in small.shape.digits if one.loop in loops]
-        here, kept = np.unique(addresses(along, small.strides), return_index=True)
-        there = addresses(along, large.strides)[kept]
-        inner = (inner[:, None] + here).ravel()
-        outer = (outer[:, None] + there).ravel()
-    return inner, outer
+def _along(terms: Sequence[tuple[int, int]], small: Store, large: Store) -> tuple[Indices, Indices]:
+    """Where the indices of a tile along an axis stand in the memory inside and in the one outside, each index once."""
+    loops = {loop for loop, _ in terms}
+    digits = [one for one in small.shape.digits if one.loop in loops]
+    if not digits:
+        return np.zeros(1, np.int64), np.zeros(1, np.int64)
+    here, kept = np.unique(addresses(digits, small.strides), return_index=True)
+    return here, addresses(digits, large.strides)[kept]
+
+
+def _stretch(inner: Indices, outer: Indices, leads: int = 0) -> _Stretch:
+    """The longest stretches of one length that places come in, of which each leads or does not."""
+    if len(inner) < 2:
+        return _Stretch()
+    inside, outside = np.diff(inner), np.diff(outer)
+    ends = np.flatnonzero((inside != inside[0]) | (outside != outside[0])) + 1
+    count = gcd(len(inner), leads, *ends.tolist())
+    return _Stretch(count, int(inside[0]), int(outside[0])) if count > 1 else _Stretch()
+
+
+def _sums(parts: Sequence[Indices]) -> Indices:
+    """All sums of one of each; the last moves fastest."""
+    found = np.zeros(1, np.int64)
+    for one in parts:
+        found = (found[:, None] + one).ravel()
+    return found
 
 
 def _blocks(streams: Streams, stores: list[list[Store]]) -> tuple[int, np.ndarray, tuple[Digit, ...], list[Indices]]:
@@ -339,11 +411,19 @@ def _rows(
 
     A row goes on along the next digit where that goes on in all operands as the row does.
     """
-    found = [_row_along(one, together, strides) for one in together] or [([], (0, 0, 0))]
-    along, steps = max(found, key=lambda one: _speed(*one))
+    along, steps = _best_row(together, strides)
     others = [one for one in together if one not in along]
+    others.sort(key=lambda one: strides[2].get(one, 0) != 0)  # rows of the same results one after another
     rows = np.stack([addresses(others, one) for one in strides], axis=1)
     return rows, prod(one.factor for one in along), steps
+
+
+def _best_row(
+    together: Sequence[Digit], strides: Sequence[dict[Digit, int]]
+) -> tuple[list[Digit], tuple[int, int, int]]:
+    """The digits along which products go best, one after another."""
+    found = [_row_along(one, together, strides) for one in together] or [([], (0, 0, 0))]
+    return max(found, key=lambda one: _speed(*one))
 
 
 def _row_along(
@@ -391,10 +471,12 @@ def _matrices(
     rows, columns = (prod(one.factor for one in digits) for digits in (left, right))
     is_swapped = _filled(columns) * _together(right, strides[2]) > _filled(rows) * _together(left, strides[2])
     long, short = (right, left) if is_swapped else (left, right)
-    if min(rows, columns) < _LEAST_REUSED or max(_filled(rows), _filled(columns)) < _LEAST_FILLED:
+    is_reused = min(rows, columns) >= _LEAST_REUSED and max(_filled(rows), _filled(columns)) >= _LEAST_FILLED
+    is_apart = rows * columns >= LANES and not _is_alike(_best_row(together, strides)[1])
+    if not is_reused and not is_apart:
         return tuple(together), _no_matrices(dtype)
     own, other = (strides[1], strides[0]) if is_swapped else (strides[0], strides[1])
-    products = _up_to(COLUMNS, prod(one.factor for one in sums))
+    products = _up_to(SUMS, prod(one.factor for one in sums))
     in_order = sorted(long, key=lambda one: strides[2].get(one, 0))
     rows_of_long = np.stack([addresses(in_order, one) for one in (own, strides[2])], axis=1)
     return tuple(apart), Matrices(
@@ -432,5 +514,9 @@ def _filled(count: int) -> float:
 
 def _speed(digits: Sequence[Digit], steps: Sequence[int]) -> float:
     """How well products along a row go: many of them, next to one another, each of a result of its own."""
-    is_alike = max(steps) <= 1 and steps[2] == 1
-    return min(prod(one.factor for one in digits), 256) * (1.0 if is_alike else 0.1)
+    return min(prod(one.factor for one in digits), 256) * (1.0 if _is_alike(steps) else 0.1)
+
+
+def _is_alike(steps: Sequence[int]) -> bool:
+    """Whether products of a row are of neighbours, or of one element and neighbours, each of its own result."""
+    return max(steps) <= 1 and steps[2] == 1
