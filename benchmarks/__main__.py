@@ -11,6 +11,7 @@ BENCHMARKS = (
     "growth",
     "mapping",
     "partition",
+    "tree_simulation",
     "trees",
     "wide",
 )
