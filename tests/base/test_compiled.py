@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from numba.core.caching import FunctionCache
 
-from tilestitch.base.jit import compiled, contents_of, inlined, inner, lending, telling
+from tilestitch.base.jit import borrowing, compiled, contents_of, inlined, inner, lending, telling
 
 pytestmark = pytest.mark.quick
 
@@ -93,7 +93,7 @@ def test_what_is_compiled_is_told_once(modules: Path) -> None:
 
 def test_what_only_compiled_code_may_call_says_so(modules: Path) -> None:
     """There is no way in, and numba would jump there all the same; and what was kept with one is not taken."""
-    for decorator in ("compiled", "inner", "compiled", "lending"):
+    for decorator in ("compiled", "inner", "compiled", "lending", "borrowing"):
         (modules / "deep_callee.py").write_text(
             f"from tilestitch.base.jit import {decorator}\n\n"
             f"@{decorator}\ndef next_to(number):\n    return number + 1\n"
@@ -106,7 +106,7 @@ def test_what_only_compiled_code_may_call_says_so(modules: Path) -> None:
         importlib.invalidate_caches()
         assert importlib.import_module("deep_caller").after(1) == 3
         next_to = importlib.import_module("deep_callee").next_to
-        if decorator == "compiled":
+        if decorator in ("compiled", "borrowing"):
             assert next_to(1) == 2
         else:
             with pytest.raises(TypeError, match="next_to is called by compiled code only"):
@@ -120,11 +120,11 @@ def test_how_a_function_is_kept_is_part_of_what_is_compiled() -> None:
         return -(-number // 64) * 64
 
     digests = set()
-    for kept in (lending, inlined, inner):
+    for kept in (lending, inlined, inner, borrowing):
         callee = kept(up)
 
         def caller(number: int, callee: Any = callee) -> int:
             return callee(number)
 
         digests.add(contents_of(caller))
-    assert len(digests) == 3
+    assert len(digests) == 4

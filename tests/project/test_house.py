@@ -17,7 +17,8 @@ MUTABLE = frozenset({"Counter", "MutableMapping", "bytearray", "defaultdict", "d
 
 
 MOST_PARAMETERS = 8
-COMPILED = frozenset({"compiled", "tiered", "inner", "lending", "inlined"})  # these take plain numbers and arrays
+# These take plain numbers and arrays.
+COMPILED = frozenset({"compiled", "tiered", "borrowing", "inner", "lending", "inlined"})
 
 
 @cache

@@ -39,10 +39,12 @@ def compiled(function: _Function) -> _Function:
 
 def tiered(function: _Function) -> _Function:
     """A compiled function that is interpreted at first: see `tiers`. For one whose single calls are short."""
-    found = _kept(function)
-    if found is not function:
-        _interpreted_at_first(found, Tier(function, partial(instructions_of, function)))
-    return found
+    return _tiered(function)
+
+
+def borrowing(function: _Function) -> _Function:
+    """A tiered function that makes no array, and so need not count who holds those that it is given: see `lending`."""
+    return _tiered(function, _nrt=False)
 
 
 def inner(function: _Function) -> _Function:
@@ -81,6 +83,13 @@ def telling(compiled: Callable[[str], None], interpreted: Callable[[str], None])
     finally:
         _told.remove(compiled)
         _told_of_interpreted.remove(interpreted)
+
+
+def _tiered(function: _Function, **options: Any) -> _Function:
+    found = _kept(function, **options)
+    if found is not function:
+        _interpreted_at_first(found, Tier(function, partial(instructions_of, function)))
+    return found
 
 
 def _kept(function: _Function, **options: Any) -> _Function:

@@ -4,10 +4,11 @@ Numbers of bytes and cycles are in floating point: exact as far as they matter, 
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import inner, tiered
+from tilestitch.base.jit import borrowing, lending, tiered
 from tilestitch.cost.place import (
     ACCUMULATORS,
     DIRECT,
@@ -23,7 +24,7 @@ from tilestitch.cost.place import (
 )
 from tilestitch.ir.transfers import contiguous_runs
 from tilestitch.kernels.arithmetic import aligned, matrix_cycles, up, vector_cycles
-from tilestitch.kernels.boxes import boxes_of, bytes_of, hull, made_region, operand_region, part_of
+from tilestitch.kernels.boxes import boxes_into, bytes_of, hull, made_region, operand_into, part_of
 from tilestitch.kernels.nest import (
     ANCHOR,
     BRINGS,
@@ -67,7 +68,7 @@ from tilestitch.kernels.nest import (
 # Columns of what is true of a whole cut into cores and tiles; from the last on, what it needs of each level.
 TILES, CORES, PARTS, GATHERED, MATRIX_CYCLES, VECTOR_CYCLES, MADE_IN_GB, MISFIT, NEED, NEEDS = range(10)
 
-_contiguous_runs: Callable[..., tuple[float, float]] = tiered(contiguous_runs)
+_contiguous_runs: Callable[..., tuple[float, float]] = borrowing(contiguous_runs)
 
 
 @tiered
@@ -88,10 +89,47 @@ def measure(
     `counts` with the tiles of a core by dim, `operands` and `made` with what one tile needs and makes; gives the rest,
     which is true whatever the loop order and whatever stays in GB.
     """
-    dims = len(place.extents)
     ops, width, tensors, rank = len(nest.operators), nest.dims.shape[1], len(nest.tensors), nest.places.shape[1]
-    sink, far, two = np.zeros((2, width), np.int64), np.zeros((2, width), np.int64), False
+    both, regions = np.zeros((2, ops, 2, width), np.int64), np.zeros((tensors, 2, rank), np.int64)
+    iterations, found = np.zeros((5, 2, width), np.int64), np.zeros((3, 2, rank), np.int64)
     whole = np.zeros(NEEDS + MEMORIES)
+    room = _Room(both, regions, np.zeros(tensors, np.int64), iterations, found, np.empty((2, rank)), np.zeros(MEMORIES))
+    _measure(nest, rates, place, tile, cut, counts, operands, made, whole, room)
+    return whole
+
+
+class _Room(NamedTuple):
+    """Arrays that `measure` needs, made by it: the work is done by code that makes none."""
+
+    boxes: np.ndarray  # two, operator
+    needed: np.ndarray  # tensor: a region
+    known: np.ndarray  # tensor
+    iterations: np.ndarray  # five boxes
+    regions: np.ndarray  # three
+    numbers: np.ndarray  # two, axis
+    needs: np.ndarray  # memory
+
+
+@lending
+def _measure(
+    nest: Nest,
+    rates: Rates,
+    place: Place,
+    tile: np.ndarray,
+    cut: np.ndarray,
+    counts: np.ndarray,
+    operands: np.ndarray,
+    made: np.ndarray,
+    whole: np.ndarray,
+    room_for: _Room,
+) -> None:
+    """See `measure`."""
+    dims, ops = len(place.extents), len(nest.operators)
+    boxes, far_boxes, needed, known = room_for.boxes[0], room_for.boxes[1], room_for.needed, room_for.known
+    sink, far, box = room_for.iterations[0], room_for.iterations[1], room_for.iterations[2]
+    part, far_part, parts = room_for.iterations[3], room_for.iterations[4], 1.0
+    found, other, region = room_for.regions[0], room_for.regions[1], room_for.regions[2]
+    numbers, needs, two = room_for.numbers, room_for.needs, False
     tiles, cores = 1.0, place.cores
     for dim in range(dims):
         extent, piece, pieces = place.extents[dim], place.piece[dim], place.splits[dim]
@@ -105,13 +143,10 @@ def measure(
         far[0, dim] = place.start[dim] + (inner if counts[dim] * pieces > 1 else 0)
         sink[1, dim], far[1, dim] = sink[0, dim] + most, far[0, dim] + most
         two = two or (nest.core[PADDED] and counts[dim] * pieces == 2 and most < extent)
-    boxes, far_boxes = np.zeros((ops, 2, width), np.int64), np.zeros((ops, 2, width), np.int64)
-    needed, known = np.zeros((tensors, 2, rank), np.int64), np.zeros(tensors, np.int64)
-    boxes_of(nest, sink, boxes, needed, known)
-    part, far_part, parts = np.zeros((2, width), np.int64), np.zeros((2, width), np.int64), 1.0
+    boxes_into(nest, sink, boxes, needed, known, box, region)
     anchor = nest.core[ANCHOR]
     if two:
-        boxes_of(nest, far, far_boxes, needed, known)
+        boxes_into(nest, far, far_boxes, needed, known, box, region)
         if anchor >= 0:
             part_of(nest, far_boxes, cut, far_part)
     if anchor >= 0:
@@ -120,13 +155,11 @@ def measure(
             if nest.dims[anchor, dim, REDUCED]:
                 parts *= -(-nest.dims[anchor, dim, EXTENT] // cut[dim])
 
-    found, other = np.zeros((2, rank), np.int64), np.zeros((2, rank), np.int64)
-    needs = np.zeros(MEMORIES)
     for at in range(len(nest.operands)):
         tensor, where = nest.operands[at, TENSOR_OF], nest.operands[at, WHERE]
-        operand_region(nest, at, boxes, part, found)
+        operand_into(nest, at, boxes, part, found, region)
         if two:
-            operand_region(nest, at, far_boxes, far_part, other)
+            operand_into(nest, at, far_boxes, far_part, other, region)
             if bytes_of(nest, tensor, other) > bytes_of(nest, tensor, found):
                 found, other = other, found
         once, distinct = not (nest.operands[at, IN_PARTS] and parts > 1), 1.0
@@ -138,7 +171,7 @@ def measure(
         slots = 1.0 if once else 2.0
         operands[at, SIZE], operands[at, SLOTS], operands[at, DISTINCT] = size, slots, distinct
         operands[at, WHOLE] = _whole_bytes(nest, tensor)
-        _strides(nest, rates, tensor, found, operands[at])
+        _strides(nest, rates, tensor, found, operands[at], numbers)
         if not place.shares[at, DIRECT]:
             if where == IN_LB:
                 needs[LB] += slots * aligned(size)
@@ -158,7 +191,7 @@ def measure(
         if not in_place and not place.stays[at, 1]:
             made_bytes += slots * aligned(room)
         if nest.made[at, IS_RESULT]:
-            _strides(nest, rates, tensor, found, made[at])
+            _strides(nest, rates, tensor, found, made[at], numbers)
     needs[LB] += 0.0 if in_gb else made_bytes
 
     matrix, vector, gathered = 0.0, 0.0, 0.0
@@ -195,16 +228,15 @@ def measure(
         whole[MISFIT], whole[NEED] = GB, place.kept
     if parts > 1 and not nest.core[SUMS]:
         whole[MISFIT] = UNSUMMED
-    return whole
 
 
-@tiered
+@borrowing
 def _home(nest: Nest) -> int:
     """Where a core has its operands and results."""
     return nest.core[HOME]
 
 
-@inner
+@lending
 def _room(nest: Nest, tensor: int, one: np.ndarray, other: np.ndarray) -> float:
     """Bytes of a region that is as long along each axis as the longer of two."""
     size = float(nest.tensors[tensor, ELEMENT])
@@ -213,7 +245,7 @@ def _room(nest: Nest, tensor: int, one: np.ndarray, other: np.ndarray) -> float:
     return size
 
 
-@inner
+@lending
 def _whole_bytes(nest: Nest, tensor: int) -> float:
     size = float(nest.tensors[tensor, ELEMENT])
     for axis in range(nest.tensors[tensor, RANK]):
@@ -221,11 +253,14 @@ def _whole_bytes(nest: Nest, tensor: int) -> float:
     return size
 
 
-@tiered
-def _strides(nest: Nest, rates: Rates, tensor: int, box: np.ndarray, row: np.ndarray) -> None:
-    """How much DDR and GB move for each byte when a dense buffer of `box` meets the whole tensor; descriptors."""
+@lending
+def _strides(nest: Nest, rates: Rates, tensor: int, box: np.ndarray, row: np.ndarray, room: np.ndarray) -> None:
+    """How much DDR and GB move for each byte when a dense buffer of `box` meets the whole tensor; descriptors.
+
+    `room` is for two rows of as many numbers as the tensor has axes.
+    """
     rank = nest.tensors[tensor, RANK]
-    extents, shape = np.zeros(rank), np.zeros(rank)
+    extents, shape = room[0], room[1]
     for at in range(rank):
         axis = nest.places[tensor, at, LAYOUT]
         extents[at], shape[at] = box[1, axis] - box[0, axis], nest.places[tensor, axis, SHAPE]
@@ -235,7 +270,7 @@ def _strides(nest: Nest, rates: Rates, tensor: int, box: np.ndarray, row: np.nda
     row[DESCRIPTORS] = descriptors
 
 
-@tiered
+@borrowing
 def estimate(
     nest: Nest,
     rates: Rates,
@@ -352,14 +387,14 @@ def estimate(
     # comes from other cores, which have only just made it. An engine or a memory has its own part of that among its
     # total already.
     ddr_rim = (first_load + last_store * cores) * denominator // numerator
-    link_rim = (first_load + last_store + exposed) / rates.link // 1 if link else 0.0
+    link_rim = np.floor((first_load + last_store + exposed) / rates.link) if link else 0.0
     rim = ddr_rim + link_rim + whole[MATRIX_CYCLES] + whole[VECTOR_CYCLES] + last_setups * rates.dma_cycles
     cycles = max(
         tiles * whole[MATRIX_CYCLES] - whole[MATRIX_CYCLES],
         tiles * whole[VECTOR_CYCLES] - whole[VECTOR_CYCLES],
-        link / rates.link // 1 + mover_copies * rates.mover_cycles - link_rim,
+        np.floor(link / rates.link) + mover_copies * rates.mover_cycles - link_rim,
         # DMA in and out are two engines that share the port of DDR; half of the set-ups fall on each.
-        ddr / (numerator / denominator) // 1 + dma_copies * rates.dma_cycles // 2 - ddr_rim,
-        gb / rates.gb // 1 if has_gb else 0.0,
+        np.floor(ddr / (numerator / denominator)) + np.floor(dma_copies * rates.dma_cycles / 2) - ddr_rim,
+        np.floor(gb / rates.gb) if has_gb else 0.0,
     )
-    return cycles + rim + rates.launch_cycles, ddr // 1, staged
+    return cycles + rim + rates.launch_cycles, np.floor(ddr), staged

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilestitch.base.jit import inner, tiered
+from tilestitch.base.jit import borrowing, lending
 from tilestitch.base.units import ALIGNMENT_BYTES
 from tilestitch.hardware.units import product_cycles
 from tilestitch.kernels.nest import (
@@ -24,21 +24,22 @@ from tilestitch.kernels.nest import (
     Nest,
 )
 
-_product_cycles: Callable[..., float] = tiered(product_cycles)
+_product_cycles: Callable[..., float] = borrowing(product_cycles)
 
 
-@tiered
+@borrowing
 def up(number: float, unit: float) -> float:
     """`number` divided by `unit`, rounded up."""
     return -(-number // unit)
 
 
-@tiered
+@borrowing
 def aligned(size: float) -> float:
-    return up(size, ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    """Rounded up to whole lines; no more than a division by a power of two, which is exact, for a search does many."""
+    return np.ceil(size / ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
-@inner
+@lending
 def matrix_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
     """Cycles of the products in a box, see `ops.contraction.product_shape`."""
     groups, m, k, n = 1.0, 1.0, 1.0, 1.0
@@ -55,7 +56,7 @@ def matrix_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
     return _product_cycles(nest.core[:ANCHOR], nest.operators[op, RATE:FIRST_READ], m, k, n, groups)
 
 
-@inner
+@lending
 def vector_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
     operations = float(nest.operators[op, OPERATIONS])
     if operations < 0:  # of a generic operator, which is never cut
@@ -65,7 +66,7 @@ def vector_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
     return up(operations, nest.operators[op, LANES])
 
 
-@tiered
+@borrowing
 def busy_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
     """Cycles of an operator on its unit for a box of its iterations; of one that movers bring, as if units moved it."""
     return matrix_cycles(nest, op, box) if nest.operators[op, UNIT] >= MATRIX else vector_cycles(nest, op, box)

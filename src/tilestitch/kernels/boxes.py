@@ -7,7 +7,7 @@ of `ir`.
 
 import numpy as np
 
-from tilestitch.base.jit import inner, tiered
+from tilestitch.base.jit import borrowing, lending, tiered
 from tilestitch.kernels.nest import (
     ANCHOR,
     DIMS,
@@ -33,7 +33,7 @@ from tilestitch.kernels.nest import (
 )
 
 
-@tiered
+@borrowing
 def hull(nest: Nest, access: int, box: np.ndarray, found: np.ndarray) -> None:
     """The indices that an access touches in a box of iterations; see `Access.hull`."""
     for axis in range(nest.tensors[nest.accesses[access, TENSOR], RANK]):
@@ -46,7 +46,7 @@ def hull(nest: Nest, access: int, box: np.ndarray, found: np.ndarray) -> None:
         found[0, axis], found[1, axis] = low, high + 1
 
 
-@tiered
+@borrowing
 def region(nest: Nest, access: int, box: np.ndarray, found: np.ndarray) -> None:
     """The part of its tensor that an access touches; see `Access.region`."""
     hull(nest, access, box, found)
@@ -64,7 +64,7 @@ def region(nest: Nest, access: int, box: np.ndarray, found: np.ndarray) -> None:
         found[1, axis] = max(min(found[1, axis], size), found[0, axis] + 1)
 
 
-@inner
+@lending
 def widen(target: np.ndarray, other: np.ndarray, count: int, known: bool) -> None:
     """`target` becomes the smallest box that holds both, or `other` where nothing is known yet."""
     for at in range(count):
@@ -72,7 +72,7 @@ def widen(target: np.ndarray, other: np.ndarray, count: int, known: bool) -> Non
         target[1, at] = max(target[1, at], other[1, at]) if known else other[1, at]
 
 
-@inner
+@lending
 def iterations_for(nest: Nest, access: int, wanted: np.ndarray, found: np.ndarray) -> None:
     """The iterations of an operator that write a region; see `ir.tiles.box_for_region`."""
     op = nest.accesses[access, OWNER]
@@ -100,9 +100,22 @@ def boxes_of(nest: Nest, sink: np.ndarray, boxes: np.ndarray, needed: np.ndarray
 
     `needed` and `known` are room for the region that is read of each tensor and whether there is one.
     """
-    known[:] = 0
-    one = np.empty_like(boxes[0])
-    part = np.empty_like(needed[0])
+    boxes_into(nest, sink, boxes, needed, known, np.empty_like(boxes[0]), np.empty_like(needed[0]))
+
+
+@lending
+def boxes_into(
+    nest: Nest,
+    sink: np.ndarray,
+    boxes: np.ndarray,
+    needed: np.ndarray,
+    known: np.ndarray,
+    one: np.ndarray,
+    part: np.ndarray,
+) -> None:
+    """As `boxes_of`, with room for a box of iterations and for a region."""
+    for tensor in range(len(known)):
+        known[tensor] = 0
     last = len(nest.operators) - 1
     for op in range(last, -1, -1):
         box = boxes[op]
@@ -122,7 +135,7 @@ def boxes_of(nest: Nest, sink: np.ndarray, boxes: np.ndarray, needed: np.ndarray
             known[tensor] = 1
 
 
-@tiered
+@borrowing
 def part_of(nest: Nest, boxes: np.ndarray, cut: np.ndarray, found: np.ndarray) -> None:
     """The first part of the anchor's box when its reduction is cut by `cut`; see `kernels.shape.part_box`."""
     anchor = nest.core[ANCHOR]
@@ -135,7 +148,14 @@ def part_of(nest: Nest, boxes: np.ndarray, cut: np.ndarray, found: np.ndarray) -
 @tiered
 def operand_region(nest: Nest, operand: int, boxes: np.ndarray, part: np.ndarray, found: np.ndarray) -> None:
     """What a tile needs of an operand, of all of its readers; `part` is the anchor's part of a reduction."""
-    one = np.empty_like(found)
+    operand_into(nest, operand, boxes, part, found, np.empty_like(found))
+
+
+@lending
+def operand_into(
+    nest: Nest, operand: int, boxes: np.ndarray, part: np.ndarray, found: np.ndarray, one: np.ndarray
+) -> None:
+    """As `operand_region`, with room for a region."""
     count, known = nest.tensors[nest.operands[operand, TENSOR_OF], RANK], False
     for at in range(nest.operands[operand, FIRST_READER], nest.operands[operand, END_READER]):
         access = nest.readers[at, 0]
@@ -144,7 +164,7 @@ def operand_region(nest: Nest, operand: int, boxes: np.ndarray, part: np.ndarray
         known = True
 
 
-@inner
+@lending
 def made_region(nest: Nest, tensor: int, boxes: np.ndarray, found: np.ndarray, one: np.ndarray) -> None:
     """What a tile makes of a tensor: the hull over the operators that write it."""
     known = False
@@ -156,7 +176,7 @@ def made_region(nest: Nest, tensor: int, boxes: np.ndarray, found: np.ndarray, o
                 known = True
 
 
-@tiered
+@borrowing
 def bytes_of(nest: Nest, tensor: int, box: np.ndarray) -> float:
     """Of a region of a tensor; in floating point, so that nothing overflows."""
     size = float(nest.tensors[tensor, ELEMENT])

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.arrays import copy_row, copy_rows
-from tilestitch.base.jit import inner, tiered
+from tilestitch.base.jit import inner, lending, tiered
 from tilestitch.kernels.arithmetic import aligned, busy_cycles
-from tilestitch.kernels.boxes import boxes_of, bytes_of, made_region, operand_region
+from tilestitch.kernels.boxes import boxes_into, bytes_of, made_region, operand_into
 from tilestitch.kernels.nest import ANCHOR, ELEMENT, HOME, RANK, TENSOR_OF, WHERE, Nest
 
 IN_DDR, IN_GB, IN_LB = range(3)  # where a source lies, and the columns of shares behind the first
@@ -54,6 +54,7 @@ def cycles_under(
     ops, width, tensors, rank = len(nest.operators), nest.dims.shape[1], len(nest.tensors), nest.places.shape[1]
     sink, boxes = np.zeros((2, width), np.int64), np.zeros((ops, 2, width), np.int64)
     needed, known = np.zeros((tensors, 2, rank), np.int64), np.zeros(tensors, np.int64)
+    one, part = np.empty((2, width), np.int64), np.empty((2, rank), np.int64)
     found = np.zeros(len(splits))
     for number in range(len(splits)):
         for dim in range(len(extents)):
@@ -61,7 +62,7 @@ def cycles_under(
             units = -(-extent // step)
             piece = min(extent, step * -(-units // splits[number, dim]))
             sink[0, dim], sink[1, dim] = start[dim], start[dim] + piece
-        boxes_of(nest, sink, boxes, needed, known)
+        boxes_into(nest, sink, boxes, needed, known, one, part)
         for op in range(ops):
             found[number] += busy_cycles(nest, op, boxes[op])
     return found
@@ -72,10 +73,11 @@ def made_by(nest: Nest, parts: np.ndarray, tensors: np.ndarray) -> np.ndarray:
     """The region that each part makes of some tensors, by tensor and part."""
     ops, width, count, rank = len(nest.operators), nest.dims.shape[1], len(nest.tensors), nest.places.shape[1]
     boxes, one = np.zeros((ops, 2, width), np.int64), np.zeros((2, rank), np.int64)
+    box = np.empty((2, width), np.int64)
     needed, known = np.zeros((count, 2, rank), np.int64), np.zeros(count, np.int64)
     found = np.zeros((len(tensors), len(parts), 2, rank), np.int64)
     for number in range(len(parts)):
-        boxes_of(nest, parts[number], boxes, needed, known)
+        boxes_into(nest, parts[number], boxes, needed, known, box, one)
         for at in range(len(tensors)):
             made_region(nest, tensors[at], boxes, found[at, number], one)
     return found
@@ -99,15 +101,16 @@ def needed_by(nest: Nest, parts: np.ndarray, operands: np.ndarray) -> np.ndarray
     ops, width, count, rank = len(nest.operators), nest.dims.shape[1], len(nest.tensors), nest.places.shape[1]
     boxes, whole = np.zeros((ops, 2, width), np.int64), max(0, nest.core[ANCHOR])
     needed, known = np.zeros((count, 2, rank), np.int64), np.zeros(count, np.int64)
+    one, part = np.empty((2, width), np.int64), np.empty((2, rank), np.int64)
     found = np.zeros((len(operands), len(parts), 2, rank), np.int64)
     for number in range(len(parts)):
-        boxes_of(nest, parts[number], boxes, needed, known)
+        boxes_into(nest, parts[number], boxes, needed, known, one, part)
         for at in range(len(operands)):
-            operand_region(nest, operands[at], boxes, boxes[whole], found[at, number])
+            operand_into(nest, operands[at], boxes, boxes[whole], found[at, number], part)
     return found
 
 
-@inner
+@lending
 def common_size(one: np.ndarray, other: np.ndarray, rank: int) -> int:
     """How many elements two boxes have in common."""
     size = 1
@@ -202,28 +205,66 @@ def _first_holders(box: np.ndarray, rank: int, lying: Lying, begin: int, end: in
         found[IN_DDR] += common_size(left[at], left[at], rank)
 
 
-@tiered
-def _repeated(regions: np.ndarray, wanted: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """The different ones among the regions that are wanted: the number of the first of each, and how many there are."""
-    room = 2
-    while room < 2 * len(regions):
-        room *= 2
-    table, first, times = np.full(room, -1), np.empty(len(regions), np.int64), np.zeros(len(regions), np.int64)
-    count = 0
+@lending
+def _alike(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two boxes are the same."""
+    for row in range(2):
+        for axis in range(one.shape[1]):
+            if one[row, axis] != other[row, axis]:
+                return False
+    return True
+
+
+@lending
+def _repeated(
+    regions: np.ndarray, here: np.ndarray, rank: int, table: np.ndarray, first: np.ndarray, times: np.ndarray
+) -> int:
+    """How many different ones there are among the regions that are not here.
+
+    `first` becomes the number of the first of each, `times` how many there are; `table` is room for twice as many
+    numbers as there are regions, or more, a power of two.
+    """
+    count, room = 0, len(table)
+    for place in range(room):
+        table[place] = -1
     for number in range(len(regions)):
-        if not wanted[number]:
+        if here[number]:
             continue
         place = 0
         for axis in range(rank):
             place = (place * 31 + regions[number, 0, axis]) * 31 + regions[number, 1, axis]
         place &= room - 1
-        while table[place] >= 0 and not np.array_equal(regions[first[table[place]]], regions[number]):
+        while table[place] >= 0 and not _alike(regions[first[table[place]]], regions[number]):
             place = (place + 1) & (room - 1)
         if table[place] < 0:
-            table[place], first[count] = count, number
+            table[place], first[count], times[count] = count, number, 0
             count += 1
         times[table[place]] += 1
-    return first[:count], times[:count]
+    return count
+
+
+@lending
+def _find_here(
+    regions: np.ndarray,
+    rank: int,
+    lying: Lying,
+    begin: int,
+    end: int,
+    cores: np.ndarray,
+    sizes: np.ndarray,
+    here: np.ndarray,
+) -> None:
+    """The elements of each part's region, and whether a source holds all of it where the part's core can read it.
+
+    The sources are the rows from `begin` to `end`; `cores` are `NOT_HERE` for parts that read GB.
+    """
+    for number in range(len(regions)):
+        region = regions[number]
+        sizes[number], here[number] = common_size(region, region, rank), False
+        for row in range(begin, end):
+            if lying.cores[row] == cores[number] and common_size(region, lying.boxes[row], rank) == sizes[number]:
+                here[number] = True
+                break
 
 
 @tiered
@@ -242,30 +283,32 @@ def shares(
     """
     found, by_level, parts = np.zeros((len(operands), 4)), np.zeros(3, np.int64), needs.shape[1]
     sizes, here, home = np.empty(parts, np.int64), np.empty(parts, np.bool_), IN_LB if in_lb else IN_GB
+    first, times, parted = np.empty(parts, np.int64), np.empty(parts, np.int64), np.empty(3, np.int64)
+    readers = cores.copy()
+    if not in_lb:
+        readers[:] = NOT_HERE
+    room = 2
+    while room < 2 * parts:
+        room *= 2
+    table = np.empty(room, np.int64)
     for at in range(len(operands)):
-        operand = operands[at]
-        rank = nest.tensors[nest.operands[operand, TENSOR_OF], RANK]
+        operand, begin, end = operands[at], spans[at, 0], spans[at, 1]
+        rank, regions = nest.tensors[nest.operands[operand, TENSOR_OF], RANK], needs[at]
+        readable = nest.operands[operand, WHERE] == nest.core[HOME]
+        _find_here(regions, rank, lying, begin if readable else end, end, readers, sizes, here)
         total = own = 0
         for number in range(parts):
-            region = needs[at, number]
-            sizes[number], here[number] = common_size(region, region, rank), False
-            if nest.operands[operand, WHERE] == nest.core[HOME]:
-                core = cores[number] if in_lb else NOT_HERE
-                for row in range(spans[at, 0], spans[at, 1]):
-                    if lying.cores[row] == core and common_size(region, lying.boxes[row], rank) == sizes[number]:
-                        here[number] = True
-                        break
             total += sizes[number]
             own += sizes[number] if here[number] else 0
-        first, times = _repeated(needs[at], ~here, rank)
+        count = _repeated(regions, here, rank, table, first, times)
         by_level[:], seen = 0, 0
-        for sampled in range(0, len(first), max(1, -(-len(first) // SAMPLE))):
-            parted = np.zeros(3, np.int64)
-            region = needs[at, first[sampled]]
-            _first_holders(region, rank, lying, spans[at, 0], spans[at, 1], parted)
-            by_level += parted * times[sampled]
+        for sampled in range(0, count, max(1, -(-count // SAMPLE))):
+            parted[:] = 0
+            _first_holders(regions[first[sampled]], rank, lying, begin, end, parted)
+            for level in range(3):
+                by_level[level] += parted[level] * times[sampled]
             seen += sizes[first[sampled]] * times[sampled]
-        found[at, 0] = len(first) == 0
+        found[at, 0] = count == 0
         for level in range(3):
             copied = by_level[level] / seen * (total - own) if seen else 0.0
             found[at, 1 + level] = (copied + (own if level == home else 0)) / total

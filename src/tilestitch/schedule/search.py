@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import inner, lending, tiered
+from tilestitch.base.jit import borrowing, inner, lending, tiered
 from tilestitch.cost.kernel import (
     DESCRIPTORS,
     MATRIX_CYCLES,
@@ -18,7 +18,7 @@ from tilestitch.cost.kernel import (
     measure,
 )
 from tilestitch.cost.place import ACCUMULATORS, GB, LB, MEMORIES, PLAIN, WEIGHTS, Place, Rates
-from tilestitch.kernels.boxes import boxes_of, bytes_of, operand_region, part_of
+from tilestitch.kernels.boxes import boxes_into, bytes_of, operand_into, part_of
 from tilestitch.kernels.nest import (
     ANCHOR,
     ARRAY_DEPTH,
@@ -164,7 +164,7 @@ def _test_all(tested: np.ndarray, whole: np.ndarray, place: Place) -> None:
         _test(tested, level, whole[NEEDS + level], place.rooms[level])
 
 
-@tiered
+@borrowing
 def _copy(source: np.ndarray, target: np.ndarray) -> None:
     for at in range(len(source)):
         target[at] = source[at]
@@ -178,7 +178,7 @@ def _longer(rows: np.ndarray, room: int) -> np.ndarray:
     return found
 
 
-@tiered
+@borrowing
 def _keep(nest: Nest, resident: np.ndarray, operand: int, kept: int) -> bool:
     """Keep an operand's tensor in GB, or not; says whether it is the first operand of that tensor."""
     tensor = nest.operands[operand, TENSOR_OF]
@@ -224,7 +224,7 @@ def _halvings(tile: np.ndarray, dims: np.ndarray, cuts: Cuts) -> np.ndarray:
     return found[:count]
 
 
-@inner
+@lending
 def _is_one_box(nest: Nest, tile: np.ndarray) -> bool:
     """Whether a tile of the sink writes a box; see `ir.tiles.is_one_box`."""
     sink = len(nest.operators) - 1
@@ -258,11 +258,13 @@ def _reduction(nest: Nest, place: Place, tile: np.ndarray, tested: np.ndarray) -
     for dim in range(len(tile)):
         sink[1, dim] = tile[dim]
     boxes = np.zeros((len(nest.operators), 2, width), np.int64)
-    boxes_of(nest, sink, boxes, np.zeros((len(nest.tensors), 2, rank), np.int64), np.zeros(len(nest.tensors), np.int64))
+    needed, known = np.zeros((len(nest.tensors), 2, rank), np.int64), np.zeros(len(nest.tensors), np.int64)
+    one, region = np.empty((2, width), np.int64), np.empty((2, rank), np.int64)
+    boxes_into(nest, sink, boxes, needed, known, one, region)
     part, found = np.zeros((2, width), np.int64), np.zeros((2, rank), np.int64)
     while True:
         part_of(nest, boxes, cut, part)
-        operand_region(nest, operand, boxes, part, found)
+        operand_into(nest, operand, boxes, part, found, region)
         need = 2.0 * bytes_of(nest, nest.operands[operand, TENSOR_OF], found)
         _test(tested, WEIGHTS, need, place.rooms[WEIGHTS])
         if need <= place.rooms[WEIGHTS]:
@@ -271,7 +273,7 @@ def _reduction(nest: Nest, place: Place, tile: np.ndarray, tested: np.ndarray) -
             return cut
 
 
-@tiered
+@borrowing
 def _halve(nest: Nest, cut: np.ndarray, least: int) -> bool:
     """Halve the longest dim of a part of the anchor's reduction; False where parts have fewer iterations than least.
 
