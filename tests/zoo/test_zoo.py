@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import ml_dtypes
@@ -16,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper, shape_inference
 from tilestitch import zoo
 from tilestitch.base.errors import InputError
 from tilestitch.base.storage import STORAGE
+from tilestitch.zoo import builder
 from tilestitch.zoo.bert import BertForm
 from tilestitch.zoo.builder import Normal, Uniform, Weight, draw
 
@@ -406,3 +408,20 @@ def test_a_batch_below_one_is_refused() -> None:
     """No network has an empty batch."""
     with pytest.raises(InputError, match=r"^batch: expected at least 1, found 0\.$"):
         zoo.sample_inputs(one_input(TensorProto.FLOAT, ("N",)), batch=0)
+
+
+def test_few_weights_are_drawn_ahead_in_two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each by itself: so the values are those of drawing one after another, and there is room for them."""
+    weights, drawn, threads = [Weight(f"w{number}", (3,), Uniform(0.0, 1.0)) for number in range(20)], [], set()
+
+    def noted(weight: Weight, network: str) -> np.ndarray:
+        drawn.append(weight.name)
+        threads.add(threading.get_ident())
+        return draw(weight, network)
+
+    monkeypatch.setattr(builder, "draw", noted)
+    for number, values in enumerate(builder._drawn(weights, "net")):
+        assert np.array_equal(values, draw(weights[number], "net"))
+        assert len(drawn) <= number + 1 + builder.AHEAD
+    assert sorted(drawn) == sorted(weight.name for weight in weights)
+    assert threading.get_ident() not in threads

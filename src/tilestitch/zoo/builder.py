@@ -1,7 +1,9 @@
 """Write an ONNX network node by node; weights are declared first and drawn only when the model is made."""
 
 import zlib
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,6 +14,7 @@ from onnx import helper, numpy_helper
 Dim: TypeAlias = int | str  # a string is a symbolic dim
 Attribute: TypeAlias = int | float | tuple[int, ...]
 
+AHEAD = 4  # weights that are drawn while others are written
 BATCH = "N"  # the symbolic batch dim of every network in the zoo
 
 
@@ -56,6 +59,21 @@ def draw(weight: Weight, network: str) -> np.ndarray:
             array *= np.float32(high - low)
             array += np.float32(low)
     return array
+
+
+def _drawn(weights: Sequence[Weight], network: str) -> Iterator[np.ndarray]:
+    """The values of all weights, in order: two are drawn at a time, each by itself, so that the order does not matter.
+
+    Few are drawn ahead: those of all would take as much memory again.
+    """
+    with ThreadPoolExecutor(2) as threads:
+        ahead: deque[Future[np.ndarray]] = deque()
+        for weight in weights:
+            ahead.append(threads.submit(draw, weight, network))
+            if len(ahead) > AHEAD:
+                yield ahead.popleft().result()
+        for one in ahead:
+            yield one.result()
 
 
 class GraphBuilder:
@@ -135,8 +153,8 @@ class GraphBuilder:
         """Draw the weights and return the finished model."""
         model = self._without_weights(self._inputs)
         tensors = model.graph.initializer  # filled in place: make_graph, make_model and append copy what they are given
-        for weight in self._weights:
-            tensor, values = tensors.add(), draw(weight, self._network)
+        for weight, values in zip(self._weights, _drawn(self._weights, self._network), strict=True):
+            tensor = tensors.add()
             tensor.name, tensor.data_type = weight.name, onnx.TensorProto.FLOAT
             tensor.dims.extend(weight.shape)
             tensor.raw_data = numpy_helper.tobytes_little_endian(values)
