@@ -12,8 +12,7 @@ def axes_that_follow(graph: Graph, operators: Sequence[Operator], outputs: dict[
     """
     axes: dict[str, int | None] = dict(outputs)
     for op in reversed(operators):
-        cut = [(write, axes[write.tensor]) for write in op.writes if axes.get(write.tensor) is not None]
-        dims = {_mover(write, axis) for write, axis in cut if axis is not None}
+        dims = {_mover(write, axis) for write in op.writes if (axis := axes.get(write.tensor)) is not None}
         dim = dims.pop() if len(dims) == 1 else None
         if dim is not None and op.dims[dim].kind is not DimKind.PARALLEL:
             dim = None

@@ -2,7 +2,7 @@
 
 from itertools import pairwise, product
 from math import prod
-from operator import sub
+from operator import ge, sub
 from types import EllipsisType
 from typing import NamedTuple
 
@@ -46,15 +46,16 @@ class Region(NamedTuple):
         return True
 
     def contains(self, other: "Region") -> bool:
-        return all(a <= c and d <= b for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True))
+        for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True):
+            if a > c or d > b:
+                return False
+        return True
 
     def intersect(self, other: "Region") -> "Region | None":
         """The common box, or None where there is none."""
         start = tuple(map(max, self.start, other.start))
         stop = tuple(map(min, self.stop, other.stop))
-        if any(a >= b for a, b in zip(start, stop, strict=True)):
-            return None
-        return Region(start, stop)
+        return None if any(map(ge, start, stop)) else Region(start, stop)
 
     def hull(self, other: "Region") -> "Region":
         """The smallest box that holds both."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,11 @@ from tilestitch.kernels.nest import Nest
 from tilestitch.kernels.shape import KernelShape, Operand, local_names
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A region of a tensor that lies on chip: in GB, or in the LB of a core."""
+class Source(NamedTuple):
+    """A region of a tensor that lies on chip: in GB, or in the LB of a core.
+
+    A named tuple for the reason that `Region` is one: searches make and hash a hundred thousand of them.
+    """
 
     region: Region
     level: Level

@@ -8,6 +8,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.kernels.shape import Signatures, kernel_key
+from tilestitch.kernels.surroundings import Source
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Builder, Owner
 from tilestitch.lower.cluster import Cluster, OtherCores
@@ -40,13 +41,14 @@ class Blocks:
         signatures: Signatures,
         in_ddr: Mapping[str, int],
         known: dict[tuple, Known],
+        motions: dict[tuple, Motion],
     ) -> None:
         """`in_ddr` has the buffers of tensors in DDR; `known` blocks, of the same machine and signatures, are added to.
 
-        `signatures` are of the graph, whether it has sums or not.
+        So are the `motions` of kernels of the same graph; `signatures` are of the graph, whether it has sums or not.
         """
         self.cluster, self.graph, self.in_ddr, self._known = cluster, graph, in_ddr, known
-        self.signatures = signatures
+        self.signatures, self._motions = signatures, motions
         self._others: dict[tuple[int, ...], OtherCores | None] = {}
 
     def find(self, number: int, kernel: Kernel, around: Around) -> tuple[Section, Demand, Here]:
@@ -55,7 +57,10 @@ class Blocks:
         box = operators[-1].whole if kernel.box is None else kernel.box
         sums = sums_of(self.graph, kernel)
         tensors = [*self.signatures.of(kernel.operators)[1], *sums]
-        motion = motion_of(self.graph, operators, box, kernel.tiling.resident, sums)
+        moves = kernel.operators, box, kernel.tiling.resident, tuple(sums)
+        if moves not in self._motions:
+            self._motions[moves] = motion_of(self.graph, operators, box, kernel.tiling.resident, sums)
+        motion = self._motions[moves]
         cores = self._in_order(kernel.cores)
         like, like_around = _on_others(kernel, around, cores)
         key = self._key(like, box, like_around, tensors, motion)
@@ -153,7 +158,7 @@ def _on_others(kernel: Kernel, around: Around, cores: tuple[int, ...]) -> tuple[
     place = {core: at for at, core in enumerate(cores)}
     sources = {
         tensor: {
-            source if source.core is None else replace(source, core=place[source.core]): buffer
+            source if source.core is None else Source(source.region, source.level, place[source.core]): buffer
             for source, buffer in found.items()
         }
         for tensor, found in around.sources.items()

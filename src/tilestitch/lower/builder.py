@@ -68,6 +68,8 @@ class Builder:
         self.buffer_rows = array("q")  # SPACE, ADDRESS, ... of `lower.link`; row after row
         self.regions: list[tuple[Owner, Region]] = []
         self._numbers: dict[Owner, dict[Region, int]] = {}  # of these
+        self._numbers_by_tensor: dict[str, dict[Region, int]] = {}  # likewise, of tensors
+        self._numbers_by_operator: dict[str, dict[Region, int]] = {}
         self.tensors: dict[str, int] = {}
         self.operators: dict[str, int] = {}
         self.paths: dict[tuple[int, ...], int] = {}
@@ -80,18 +82,25 @@ class Builder:
     def buffer(self, space: int, address: Address, size_bytes: int, tensor: str, region: Region) -> int:
         """A new buffer at a place; whatever lay there is over once this buffer is first written."""
         at = self.tensors.setdefault(tensor, len(self.tensors))
-        held = self.region(Owner(tensor), region)
+        number = self._buffer(space, tensor, region)
+        numbers = self._numbers_of[number]
+        held = numbers.get(region)
+        if held is None:
+            held = self._new_region(numbers, Owner(tensor), region)
         self.address_of.append(address)
         born = len(self.operand_ends)
         self.buffer_rows.extend((space, address.offset, size_bytes, at, held, address.base, born))
-        return self._buffer(space, tensor, region)
+        return number
 
     def _buffer(self, space: int, tensor: str, region: Region) -> int:
+        numbers = self._numbers_by_tensor.get(tensor)
+        if numbers is None:
+            numbers = self._numbers_by_tensor[tensor] = self._numbers.setdefault(Owner(tensor), {})
         self.space_of.append(space)
         self.region_of.append(region)
         self.extents_of.append(region.extents)
         self.tensor_of.append(tensor)
-        self._numbers_of.append(self._numbers.setdefault(Owner(tensor), {}))
+        self._numbers_of.append(numbers)
         return len(self.space_of) - 1
 
     def region(self, owner: Owner, region: Region) -> int:
@@ -131,8 +140,13 @@ class Builder:
         operator = box = path = -1
         size_bytes = run_bytes = 0
         if work is not None:
-            operator = self.operators.setdefault(work.operator, len(self.operators))
-            box = self.region(Owner(work.operator, True), work.box)
+            name, region = work
+            numbers = self._numbers_by_operator.get(name)
+            if numbers is None:
+                numbers = self._numbers_by_operator[name] = self._numbers.setdefault(Owner(name, True), {})
+            operator = self.operators.setdefault(name, len(self.operators))
+            found = numbers.get(region)
+            box = self._new_region(numbers, Owner(name, True), region) if found is None else found
         if passage is not None:
             size_bytes, run_bytes = passage.size_bytes, passage.run_bytes
             path = self.paths.setdefault(passage.path, len(self.paths))

@@ -89,6 +89,7 @@ class _KernelLowering:
         self.sources = {tensor: Sources(found) for tensor, found in around.sources.items()}
         home = self.shape.home
         self.near = {one for one in self.shape.operands if one.level is home and one.tensor in self.sources}
+        self._found_near: dict[tuple[int, Operand, Region], int | None] = {}  # buffers that cores read in place
         loads: Mapping[int, Sequence[Needs]] = self.needs
         if self.near:
             loads = {
@@ -249,8 +250,11 @@ class _KernelLowering:
         """The buffer in which a core's units find `region` already, if there is one."""
         if operand not in self.near:
             return None
-        source = self.sources[operand.tensor].read_directly(self.shape, operand, region, core)
-        return None if source is None else self.around.sources[operand.tensor][source]
+        key = core, operand, region
+        if key not in self._found_near:
+            source = self.sources[operand.tensor].read_directly(self.shape, operand, region, core)
+            self._found_near[key] = None if source is None else self.around.sources[operand.tensor][source]
+        return self._found_near[key]
 
     def _load_region(self, operand: Operand, region: Region, cores: list[int], mover: int) -> None:
         """Bring one region to every core that needs it; a region that several need is broadcast."""
@@ -343,15 +347,17 @@ class _KernelLowering:
         box, regions = (step.part, step.part_reads) if anchored else (step.boxes[op.name], step.reads[op.name])
         finishes = step.last or not anchored
         operands: list[tuple[int, Region, Mode]] = []
+        read_from, mode = self.read_from[op.name], Mode.READ
         for number, read in enumerate(op.reads):
             if number > 1 and matrix and not finishes:
                 continue  # the bias joins at the end
+            region = regions[number]
             if read.indirect_axis is not None:
-                operands.append((self._picked_from(read.tensor, regions[number]), regions[number], Mode.READ))
+                operands.append((self._picked_from(read.tensor, region), region, mode))
                 continue
-            operand = self.read_from[op.name][number]
+            operand = read_from[number]
             buffer = inner[read.tensor] if operand is None else held[core, operand][1]
-            operands.append((buffer, regions[number], Mode.READ))
+            operands.append((buffer, region, mode))
         if matrix and self._adds_up(core, step, anchored=anchored):
             operands.append(self._accumulator(op, core, step, first=step.first or not anchored))
         if finishes:
@@ -367,11 +373,14 @@ class _KernelLowering:
             flags = Flag.MATRIX
             flags |= Flag.FIRST if step.first or not anchored else 0
             flags |= Flag.LAST if finishes else 0
-        cycles = self.cycles.get((op.name, box.extents))
         if anchored and self.product_cycles:
             cycles = self.product_cycles[core][wave]
-        elif cycles is None:
-            cycles = self.cycles[op.name, box.extents] = self._tile_cycles(op, box.extents)
+        else:
+            extents = box.extents
+            found = self.cycles.get((op.name, extents))
+            if found is None:
+                found = self.cycles[op.name, extents] = self._tile_cycles(op, extents)
+            cycles = found
         self.builder.emit(
             Kind.COMPUTE,
             self.engines[core, matrix],

@@ -1,5 +1,6 @@
 """Kernels one after another: blocks of instructions, each lowered by itself, get common numbers and places."""
 
+from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -97,8 +98,8 @@ class Numbering:
             found: Iterable[Region] = (region for _, region in block.regions)
             if any(by):
                 owners = dict.fromkeys(owner for owner, _ in block.regions)
-                shifts = {owner: block.motion.shift(owner, by) for owner in owners}
-                found = (moved(region, shifts[owner]) for owner, region in block.regions)
+                shifts = {owner: shift for owner in owners if any(shift := block.motion.shift(owner, by))}
+                found = (moved(region, shifts[owner]) if owner in shifts else region for owner, region in block.regions)
             self._moved[key] = _numbers(self.regions, found)
         return self._moved[key]
 
@@ -127,6 +128,7 @@ class Linker:
     ) -> None:
         self.cluster, self.numbering = cluster, numbering
         self._buffers: list[np.ndarray] = []
+        self._single = array("q")  # buffers that were added one by one behind these; row after row
         self._columns: list[np.ndarray] = []
         self._kernels: list[np.ndarray] = []
         self._operand_ends: list[np.ndarray] = []
@@ -137,11 +139,15 @@ class Linker:
     def buffer(self, space: int, address: int, size_bytes: int, tensor: str, region: Region) -> int:
         """A new buffer at a place; whatever lay there is over once this buffer is first written."""
         numbers = _number(self.numbering.tensors, tensor), _number(self.numbering.regions, region)
-        self._buffers.append(
-            np.array([[space, address, size_bytes, *numbers, Base.MEMORY, self._instructions]], np.int64)
-        )
+        self._single.extend((space, address, size_bytes, *numbers, Base.MEMORY, self._instructions))
         self._buffer_count += 1
         return self._buffer_count - 1
+
+    def _join_singles(self) -> None:
+        """Make the buffers that were added one by one a table behind the others."""
+        if self._single:
+            self._buffers.append(np.array(self._single, np.int64).reshape(-1, BORN + 1))
+            self._single = array("q")
 
     def add(self, block: Section, addresses: np.ndarray, here: Here) -> None:
         """Append a block, the new buffers of which lie at `addresses`."""
@@ -167,6 +173,7 @@ class Linker:
         self._kernels.append(np.full(columns.shape[1], here.kernel, np.int64))
         self._operand_ends.append(block.operand_ends + self._operand_count)
         self._operands.append(np.stack([buffers[operands[:, 0]], regions[operands[:, 1]], operands[:, 2]], axis=1))
+        self._join_singles()
         self._buffers.append(rows)
         self._instructions += columns.shape[1]
         self._buffer_count += len(rows)
@@ -177,7 +184,9 @@ class Linker:
 
     def column(self, name: str) -> np.ndarray:
         """One of `COLUMNS`, over all blocks."""
-        return _joined([columns[COLUMNS.index(name)] for columns in self._columns])
+        if len(self._columns) != 1:
+            self._columns = [_joined([np.zeros((len(COLUMNS), 0), np.int64), *self._columns], axis=1)]
+        return self._columns[0][COLUMNS.index(name)]
 
     @property
     def kernels(self) -> np.ndarray:
@@ -203,7 +212,10 @@ class Linker:
     @property
     def buffers(self) -> np.ndarray:
         """Space, address, bytes, tensor and region of every buffer."""
-        return np.concatenate(self._buffers)
+        self._join_singles()
+        if len(self._buffers) != 1:
+            self._buffers = [_joined(self._buffers).reshape(-1, BORN + 1)]
+        return self._buffers[0]
 
     def waits(self) -> Waits:
         """What every instruction waits for."""
@@ -235,7 +247,8 @@ def _number(table: dict[_Entry, int], entry: _Entry) -> int:
 
 
 def _numbers(table: dict[_Entry, int], entries: Iterable[_Entry]) -> np.ndarray:
-    return np.array([_number(table, entry) for entry in entries], np.int64)
+    number = table.setdefault
+    return np.array([number(entry, len(table)) for entry in entries], np.int64)
 
 
 def _wide(rows: np.ndarray, rank: int, value: int) -> np.ndarray:
@@ -243,5 +256,5 @@ def _wide(rows: np.ndarray, rank: int, value: int) -> np.ndarray:
     return np.pad(rows, ((0, 0), (0, rank - rows.shape[1])), constant_values=value)
 
 
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+def _joined(parts: list[np.ndarray], axis: int = 0) -> np.ndarray:
+    return np.concatenate(parts, axis=axis) if parts else np.zeros(0, np.int64)

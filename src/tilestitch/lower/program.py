@@ -18,6 +18,7 @@ from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Around, Homes
 from tilestitch.lower.limits import expect_few_steps
 from tilestitch.lower.link import SPACE, Linker, Numbering
+from tilestitch.lower.motion import Motion
 from tilestitch.lower.sums import with_sums
 
 
@@ -45,6 +46,7 @@ class Lowered:
     ) -> None:
         self.cluster, self.numbering = Cluster(machine), Numbering()
         self.blocks: dict[tuple, Known] = {} if blocks is None else blocks
+        self.motions: dict[tuple, Motion] = {}
         self.signatures = Signatures(graph) if signatures is None else signatures
         if self.signatures.graph is not graph:
             self.signatures = Signatures(graph, self.signatures)
@@ -73,7 +75,7 @@ def lower(
     cluster = lowered.cluster
     linker = Linker(cluster, lowered.numbering, in_ddr(graph, cluster, plan.address))
     homes = Homes(linker, graph, schedule.homes)
-    blocks = Blocks(cluster, graph, lowered.signatures, linker.in_ddr, lowered.blocks)
+    blocks = Blocks(cluster, graph, lowered.signatures, linker.in_ddr, lowered.blocks, lowered.motions)
     for number, kernel in enumerate(schedule.kernels):
         around, free = homes.enter(number, kernel)
         try:
@@ -155,9 +157,9 @@ def _assemble(schedule: Schedule, cluster: Cluster, linker: Linker, plan: _Plan)
     own = rows[shared:]  # constants keep their buffer in every iteration
     moves = _moves_with_iterations(linker, own, plan)
 
-    def every(column: np.ndarray, dtype: type, shift: int = 0) -> np.ndarray:
-        """A column of instructions for all iterations, `shift` added in each."""
-        return np.concatenate([column + shift * i for i in range(iterations)]).astype(dtype)
+    def every(column: np.ndarray, dtype: type) -> np.ndarray:
+        """A column of instructions for all iterations."""
+        return np.tile(column.astype(dtype), iterations)
 
     moved = []
     for i in range(iterations):
@@ -201,7 +203,7 @@ def _assemble(schedule: Schedule, cluster: Cluster, linker: Linker, plan: _Plan)
         kind=every(linker.column("kind"), np.int8),
         flags=every(linker.column("flags"), np.uint8),
         kernel=every(linker.kernels, np.int32),
-        iteration=every(np.zeros(length, np.int64), np.int32, 1),
+        iteration=np.repeat(np.arange(iterations, dtype=np.int32), length),
         operator=every(linker.column("operator"), np.int32),
         box=every(linker.column("box"), np.int32),
         cycles=every(linker.column("cycles"), np.int64),

@@ -40,21 +40,26 @@ class _Work:
         self.graph = graph
         self.operators = {op.name: op for op in graph.operators}
         self.users: dict[str, dict[str, None]] = {}
+        self.makers: dict[str, dict[str, None]] = {}  # of these, those that write some of it
         for op in graph.operators:
             self._note(op)
 
     def _note(self, op: Operator) -> None:
         for tensor in (*op.inputs, *op.outputs):
             self.users.setdefault(tensor, {})[op.name] = None
+        for tensor in op.outputs:
+            self.makers.setdefault(tensor, {})[op.name] = None
 
     def _forget(self, name: str) -> None:
         op = self.operators[name]
         for tensor in (*op.inputs, *op.outputs):
             self.users[tensor].pop(name, None)
+        for tensor in op.outputs:
+            self.makers[tensor].pop(name, None)
 
     def writers(self, tensor: str) -> list[Operator]:
         """The operators that write some of a tensor."""
-        return [op for name in self.users.get(tensor, ()) if tensor in (op := self.operators[name]).outputs]
+        return [self.operators[name] for name in self.makers.get(tensor, ())]
 
     def write_in_place(self, name: str) -> None:
         """Leave out a copy where all others that write or read what is copied can do so where it goes."""

@@ -11,7 +11,9 @@ from tilestitch.ir.rewriting import Rewriting
 from tilestitch.passes import simplify
 from tilestitch.passes.fold import Folded
 from tilestitch.passes.narrow import as_wide_as
+from tilestitch.passes.views import resolve_views
 from tilestitch.pipeline.shared import Shared
+from tilestitch.pipeline.views import WithoutViews
 
 
 class Networks:
@@ -33,6 +35,7 @@ class Networks:
         self.element_bits = element_bits
         self._loaded: dict[int, Graph] = {}
         self._simplified: dict[int, Graph] = {}
+        self._resolved: dict[int, WithoutViews] = {}
         self._shared: dict[tuple[int, Accelerator, Rewriting], Shared] = {}
         self._weights: dict[str, np.ndarray] = {}  # as far as they were read
         self._folded: Folded = {}  # batch normalisations, whatever the batch
@@ -58,5 +61,8 @@ class Networks:
         key = batch, machine, rewriting
         if key not in self._shared:
             like = next((one for (_, of, _), one in self._shared.items() if of == machine), None)
-            self._shared[key] = Shared(self.simplified(batch), machine, like, rewriting)
+            simplified = self.simplified(batch)
+            if batch not in self._resolved:
+                self._resolved[batch] = resolve_views(simplified)
+            self._shared[key] = Shared(simplified, machine, like, rewriting, self._resolved[batch])
         return self._shared[key]

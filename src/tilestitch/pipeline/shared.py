@@ -7,7 +7,7 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.rewriting import Rewriting
 from tilestitch.lower.blocks import Known
-from tilestitch.pipeline.views import composed_graph
+from tilestitch.pipeline.views import WithoutViews, composed_graph
 from tilestitch.schedule.tilings import Tilings
 
 
@@ -23,8 +23,9 @@ class Shared:
         machine: Accelerator,
         like: "Shared | None" = None,
         rewriting: Rewriting = Rewriting(),
+        resolved: WithoutViews | None = None,
     ) -> None:
-        """`like` is that of another batch on the same machine."""
-        self.graph, self.now = composed_graph(simplified, rewriting)
+        """`like` is that of another batch on the same machine, `resolved` the network with its views resolved."""
+        self.graph, self.now = composed_graph(simplified, rewriting, resolved)
         self.tilings = Tilings(self.graph, machine, None if like is None else like.tilings)
         self.blocks: dict[tuple, Known] = {} if like is None else like.blocks

@@ -62,10 +62,15 @@ def compose_views(
     return Composed(simplified, graph, tuple(kernels), now)
 
 
-def composed_graph(simplified: Graph, rewriting: Rewriting = Rewriting()) -> WithoutViews:
-    """The network without its views and rewritten, and which operators do the work of each that was there."""
-    resolved, now = resolve_views(simplified)
-    graph = assign_layouts(with_bands(write_outputs(resolved), rewriting.bands))
+def composed_graph(
+    simplified: Graph, rewriting: Rewriting = Rewriting(), resolved: WithoutViews | None = None
+) -> WithoutViews:
+    """The network without its views and rewritten, and which operators do the work of each that was there.
+
+    `resolved` is what `resolve_views` gives for it, where it was asked before.
+    """
+    graph, now = resolve_views(simplified) if resolved is None else resolved
+    graph = assign_layouts(with_bands(write_outputs(graph), rewriting.bands))
     folding = (folded,) if rewriting.folded else ()
     streaming = (partial(with_streams, streams=rewriting.streams),) if rewriting.streams else ()
     splitting = (partial(with_split_k, splits=rewriting.split_k),) if rewriting.split_k else ()

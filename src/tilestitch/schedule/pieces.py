@@ -11,9 +11,10 @@ from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.instance import InstanceGraph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import PieceRun
+from tilestitch.ir.tile_rule import KernelRule, Once
 from tilestitch.ir.tiles import box_for_needs, kernels_of
 from tilestitch.kernels.instances import PieceNeeds
-from tilestitch.kernels.surroundings import Source, cover
+from tilestitch.kernels.surroundings import CoreMap, Source, cover
 from tilestitch.schedule.binding import Work, bind, pieces_of
 from tilestitch.schedule.by_hand import core_map, scope_of
 from tilestitch.schedule.orders import parked
@@ -48,7 +49,7 @@ def tasks_of_instances(
         instance = instances.instances[number]
         own = known.of(kernels, instance.operators, instance.writes, scopes.get(number, Level.LB))
         tasks += [
-            replace(task, launches=not stitched or len(tasks) + place == 0, core_map=maps.get(number), piece=number)
+            known.of_piece(task, number, maps.get(number), launches=not stitched or len(tasks) + place == 0)
             for place, task in enumerate(own)
         ]
     return tasks if known.in_order(tasks) else None
@@ -151,6 +152,7 @@ class PieceTasks:
         self._kernels: dict[tuple, list[tuple[Operator, ...]]] = {}
         self._tasks: dict[tuple, list[Task]] = {}
         self._in_order: dict[tuple, bool] = {}
+        self._changed: dict[tuple, Task] = {}  # by the identity of a task that is kept here, and what it becomes
 
     def of(
         self,
@@ -170,6 +172,23 @@ class PieceTasks:
         if key not in self._tasks:
             self._tasks[key] = tasks_for(self.boxes, own, writes, scope)
         return self._tasks[key]
+
+    def of_piece(self, task: Task, piece: int, core_map: CoreMap | None, *, launches: bool) -> Task:
+        """A task that `of` gave, in a piece."""
+        key = id(task), piece, core_map, launches
+        if key not in self._changed:
+            self._changed[key] = replace(task, launches=launches, core_map=core_map, piece=piece)
+        return self._changed[key]
+
+    def with_rule(self, task: Task, rule: KernelRule, scope: Level, *, picks: bool) -> Task:
+        """A task that `of_piece` gave, with what a schedule asks of its kernel."""
+        key = id(task), rule.tiles, rule.once, rule.splits, scope, picks
+        if key not in self._changed:
+            tiles = replace(rule.tiles, whole=True) if rule.once is Once.KERNEL else rule.tiles
+            self._changed[key] = replace(
+                task, tiles=tiles, scope=scope, once=rule.once, picks=picks, splits=rule.splits
+            )
+        return self._changed[key]
 
     def in_order(self, tasks: Sequence[Task]) -> bool:
         """See the function of this name."""

@@ -12,7 +12,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Groups, Kernels, Partition, SubGraphs
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import BlockRun, Kernel, PieceRun, Schedule
-from tilestitch.ir.tile_rule import KernelRule, Once
+from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.schedule.by_hand import expect_divisions, group_members, hand_order
 from tilestitch.schedule.fused import expect_alike, tasks_of_blocks
@@ -132,16 +132,15 @@ def ordered(
     return replace(found, tasks=tasks)
 
 
-def _with_rules(tasks: Sequence[Task], schedule: HandSchedule) -> list[Task]:
-    """Tasks with what a schedule written by hand asks of their kernels."""
+def _with_rules(tasks: Sequence[Task], schedule: HandSchedule, known: PieceTasks) -> list[Task]:
+    """Tasks that are known with what a schedule written by hand asks of their kernels."""
     rules = {one.sink: one for one in schedule.rules}
     order = (Level.LB, Level.GB, Level.DDR)
     found = []
     for task in tasks:
         rule = rules.get(task.operators[-1], KernelRule(""))
         scope = max(task.scope, rule.scope, key=order.index)
-        tiles = replace(rule.tiles, whole=True) if rule.once is Once.KERNEL else rule.tiles
-        found.append(replace(task, tiles=tiles, scope=scope, once=rule.once, picks=schedule.picks, splits=rule.splits))
+        found.append(known.with_rule(task, rule, scope, picks=schedule.picks))
     return found
 
 
@@ -187,7 +186,7 @@ def _by_hand(graph: Graph, partition: ByHand, machine: Accelerator, known: Piece
             known=known,
         )
         if tasks is not None:
-            tasks = _with_rules(tasks, by_hand)
+            tasks = _with_rules(tasks, by_hand, known)
             lags = {one.number: by_hand.groups[one.group].lag for one in found.instances.instances}
             if any(lags.values()):
                 return Ordered(alternating(tasks, lags))

@@ -20,13 +20,12 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
 from tilestitch.ir.tile_rule import TileRoom
 from tilestitch.kernels.division import parts_of
-from tilestitch.kernels.shape import KernelShape, passes_through
+from tilestitch.kernels.shape import passes_through
 from tilestitch.kernels.surroundings import (
     Room,
     Source,
     Surroundings,
     free_gaps,
-    made_in_parts,
     room_of,
 )
 from tilestitch.schedule.packing import Addresses, addresses_with, better_addresses
@@ -353,7 +352,6 @@ class _Planning:
             return []
         facts, memory = self.facts[number], self.machine.memory(level)
         assert memory is not None
-        shape = self._shape(kernel)
         tiling, box = kernel.tiling, facts.box
         splits = tiling.splits if level is Level.LB else (1,) * len(tiling.splits)
         loops = (np.array(row, np.int64) for row in (box.start, box.extents, tiling.steps, splits))
@@ -361,7 +359,7 @@ class _Planning:
         if kernel.strips and level is Level.LB:
             cores = tuple(core for core, _ in kernel.strips)
             parts = np.array([(strip.start, strip.stop) for _, strip in kernel.strips], np.int64)
-        made = made_in_parts(shape, self.tilings.shapes.nest(facts.operators, kernel.cores[0]), parts, facts.kept)
+        made = self.tilings.shapes.made_in_parts(facts.operators, kernel.cores[0], parts, facts.kept)
         sizes = [max(aligned(part[at][1]) for part in made) for at in range(len(facts.kept))]
         taken = [(home.address, home.address + home.size_bytes) for home in live if home.level is level]
         planned = self._planned(number, level, live)
@@ -387,14 +385,13 @@ class _Planning:
 
     def _planned(self, number: int, level: Level, live: Sequence[Home]) -> list[tuple[int, int]]:
         """The addresses of an earlier planning for a kernel's results at a level, where they are still free."""
+        if not self.addresses:
+            return []
         homes = [self.addresses.get((number, tensor)) for tensor in self.facts[number].kept]
         spans = [(home.address, home.address + home.size_bytes) for home in homes if home and home.level is level]
         taken = [(home.address, home.address + home.size_bytes) for home in live if home.level is level]
         free = all(before[1] <= after[0] for before, after in pairwise(sorted([*taken, *spans])))
         return spans if free and len(spans) == len(homes) else []
-
-    def _shape(self, kernel: Kernel) -> KernelShape:
-        return self.tilings.shapes.shape(tuple(self.graph.by_name[name] for name in kernel.operators), kernel.cores[0])
 
     def _tiled(
         self, number: int, live: Sequence[Home], level: Level, instead: tuple[tuple[int, Region], ...] = ()

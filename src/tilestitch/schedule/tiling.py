@@ -15,8 +15,8 @@ from tilestitch.ir.schedule import Kernel, Tiling
 from tilestitch.ir.tile_rule import BY_ESTIMATE, TileRule
 from tilestitch.kernels.nest import ARRAY_DEPTH, CUT_BY, CUT_TO_FIT, ON_TREE, Nest, flatten, is_alone
 from tilestitch.kernels.runnable import multiplies_by_itself
-from tilestitch.kernels.shape import KernelShape, kernel_shape
-from tilestitch.kernels.surroundings import NOWHERE, Room, Surroundings
+from tilestitch.kernels.shape import KernelShape, Signatures, kernel_shape
+from tilestitch.kernels.surroundings import NOWHERE, Room, Surroundings, made_in_parts
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run
 from tilestitch.schedule.halves import have_room, with_halves
@@ -37,22 +37,48 @@ class Shapes:
         """`like` are those of another graph on the same machine: what either searches, both know."""
         self.graph, self.machine = graph, machine
         self.searches = Searches(machine) if like is None else like.searches
+        self.signatures = Signatures(graph, None if like is None else like.signatures)
         self._shapes: dict[tuple[tuple[str, ...], int], KernelShape] = {}
         self._nests: dict[tuple[tuple[str, ...], int], Nest] = {}
+        self._alike: dict[tuple, Nest] = {} if like is None else like._alike  # whatever the names
+        self._kept_bytes: dict[tuple, int] = {}
+        self._made: dict[tuple, list[list[tuple[Region, int]]]] = {}
 
     def shape(self, operators: tuple[Operator, ...], core: int) -> KernelShape:
         """Of a kernel on a core."""
-        key = tuple(op.name for op in operators), core
+        key = tuple([op.name for op in operators]), core
         if key not in self._shapes:
             self._shapes[key] = kernel_shape(self.graph, operators, self.machine, self.machine.cores[core])
         return self._shapes[key]
 
     def nest(self, operators: tuple[Operator, ...], core: int) -> Nest:
         """Its loops; raises `OverflowError` where an index is too large for them."""
-        key = tuple(op.name for op in operators), core
+        key = tuple([op.name for op in operators]), core
         if key not in self._nests:
-            self._nests[key] = flatten(self.shape(operators, core), self.machine)
+            alike = self.signatures.of(key[0])[0], tuple(op.attributes for op in operators), core
+            if alike not in self._alike:
+                self._alike[alike] = flatten(self.shape(operators, core), self.machine)
+            self._nests[key] = self._alike[alike]
         return self._nests[key]
+
+    def kept_bytes(self, shape: KernelShape, nest: Nest, around: Surroundings, splits: tuple[int, ...]) -> int:
+        """See the function of this name."""
+        if not around.kept or around.instead:
+            return 0
+        divided = None if around.results is Level.GB else (splits, around.strips)
+        key = tuple([op.name for op in shape.operators]), around.kept, around.box, divided, around.results
+        if key not in self._kept_bytes:
+            self._kept_bytes[key] = kept_bytes(shape, nest, around, splits, shape.cuts.steps)
+        return self._kept_bytes[key]
+
+    def made_in_parts(
+        self, operators: tuple[Operator, ...], core: int, parts: np.ndarray, results: tuple[str, ...]
+    ) -> list[list[tuple[Region, int]]]:
+        """See the function of this name; nobody may change what it gives."""
+        key = tuple([op.name for op in operators]), core, parts.tobytes(), results
+        if key not in self._made:
+            self._made[key] = made_in_parts(self.shape(operators, core), self.nest(operators, core), parts, results)
+        return self._made[key]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +183,7 @@ def tile_in_rooms(
     resident, estimated = found.resident[best], int(found.figures[best, CYCLES])
     if rule.whole and machine.memory(Level.GB) is not None:
         nest, order = shapes.nest(operators, one.cores[0]), one.cuts.orders[int(found.figures[best, ORDER])]
-        kept = kept_bytes(shape, nest, around, one.splits, _numbers(one.cuts.steps))
+        kept = shapes.kept_bytes(shape, nest, around, one.splits)
         tiled = Tiled(found.tiles[best], found.parts[best], order, resident)
         resident, estimated = with_whole_constants(shape, nest, rates_of(machine), one.place, tiled, tested[kept])
     tiling = Tiling(
@@ -181,7 +207,7 @@ def tile_in_rooms(
     if all(core.array is None and core.inside is None for core in machine.cores):
         if rule.first_cycles or rule.last_cycles:
             nest = shapes.nest(operators, one.cores[0])
-            kept = kept_bytes(shape, nest, around, one.splits, tiling.steps)
+            kept = shapes.kept_bytes(shape, nest, around, one.splits)
             asked = _in_halves(shape, tiling, around, one.direct, rule, machine, kept, tested[kept])
             if asked is tiling or have_room(shape, nest, rates_of(machine), one.place, asked, tested[kept]):
                 kernel = replace(kernel, tiling=asked)
@@ -189,7 +215,7 @@ def tile_in_rooms(
         return kernel, Rooms(around.results, rows)
     from tilestitch.schedule.mapped import mapped_kernel  # a mapper, which cores without an array do not need
 
-    kept = kept_bytes(shape, shapes.nest(operators, one.cores[0]), around, one.splits, tiling.steps)
+    kept = shapes.kept_bytes(shape, shapes.nest(operators, one.cores[0]), around, one.splits)
     return mapped_kernel(shape, machine, kernel, around, kept) or kernel, None
 
 
@@ -282,7 +308,7 @@ def _fitting(
         if around.core_map is not None and set(around.core_map.cores) <= set(numbers):
             numbers = around.core_map.cores
         for splits, cores, origins in splits_worth_a_search(shape, nest, numbers, around, orders, gives_way=rule.even):
-            kept = kept_bytes(shape, nest, around, splits, steps)
+            kept = shapes.kept_bytes(shape, nest, around, splits)
             place = place_of(shape, machine, splits, steps, around, origins, kept)
             cuts = _cuts(shape, splits, around, rule, _fewest(nest, shape, rule), inside=inside)
             result = shapes.searches.find(nest, place, cuts)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
+from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
-from tilestitch.kernels.shape import Signatures
 from tilestitch.kernels.surroundings import Room, Surroundings
 from tilestitch.schedule.pieces import PieceTasks
 from tilestitch.schedule.splits import CoreOrders
@@ -16,6 +16,8 @@ from tilestitch.schedule.tasks import Facts, Task
 from tilestitch.schedule.tiling import Rooms, Shapes, tile_in_rooms, tile_kernel
 
 _Tiled = tuple[Kernel, tuple[int, ...], int | None]  # with the places of its resident tensors and its anchor
+# What tells kernels with one tiling apart: name, operators, box, whether it is launched, and the strips of cores.
+_Apart = tuple[str, tuple[str, ...], Region | None, bool, tuple[tuple[int, Region], ...]]
 
 
 class Tilings:
@@ -27,9 +29,11 @@ class Tilings:
         self.shapes = Shapes(graph, machine, None if like is None else like.shapes)
         self.pieces = PieceTasks(graph)
         self.steps = Steps()
-        self.signatures = Signatures(graph, None if like is None else like.signatures)
+        self.signatures = self.shapes.signatures
         # By what fixes a tiling; or why nothing fits.
         self._known: dict[tuple, _Tiled | DoesNotFit] = {}
+        # By the identity of a tiling that is kept among those; of this graph alone: others have other names of tensors.
+        self._kernels: dict[int, dict[_Apart, Kernel]] = {}
         self._in_rooms: dict[tuple, list[tuple[Rooms, _Tiled]]] = {}  # by the same but the rooms: likewise in any such
         self._alone: dict[int, tuple[Kernel, list[str]]] = {}
         if like is not None:
@@ -67,16 +71,23 @@ class Tilings:
         if isinstance(known, DoesNotFit):
             raise known.unraised()
         kernel, resident, anchor = known
-        return replace(
-            kernel,
-            name=name,
-            operators=task.operators,
-            anchor=None if anchor is None else task.operators[anchor],
-            tiling=replace(kernel.tiling, resident=tuple(names[place] for place in resident)),
-            box=task.box,
-            launches=task.launches,
-            strips=() if kernel.streamed else task.strips,
+        strips = () if kernel.streamed else task.strips
+        kernels, apart = (
+            self._kernels.setdefault(id(known), {}),
+            (name, task.operators, task.box, task.launches, strips),
         )
+        if apart not in kernels:
+            kernels[apart] = replace(
+                kernel,
+                name=name,
+                operators=task.operators,
+                anchor=None if anchor is None else task.operators[anchor],
+                tiling=replace(kernel.tiling, resident=tuple(names[place] for place in resident)),
+                box=task.box,
+                launches=task.launches,
+                strips=strips,
+            )
+        return kernels[apart]
 
     def _searched(
         self, task: Task, facts: Facts, around: Surroundings, orders: CoreOrders, name: str

@@ -80,15 +80,16 @@ def choose(axes: Iterable[AxisSplit], peak_bytes: int, capacity_bytes: int) -> S
 def axis_splits(graph: Graph, operators: Sequence[Operator]) -> list[AxisSplit]:
     """Every axis that all outputs of some operators have, and what follows a split along it."""
     outputs = results_of(graph, operators)
+    made_by = [op.outputs for op in operators]
+    made = {name for names in made_by for name in names}
     found = []
     for axis in range(min(len(graph.tensors[name].shape) for name in outputs)):
         extent = min(graph.tensors[name].shape[axis] for name in outputs)
         following = axes_that_follow(graph, operators, dict.fromkeys(outputs, axis))
         followers: Counter[tuple[int, ...]] = Counter()
-        for op in operators:
-            extents = [graph.tensors[name].shape[following[name]] for name in op.outputs if name in following]
+        for names in made_by:
+            extents = [graph.tensors[name].shape[following[name]] for name in names if name in following]
             followers[tuple(dict.fromkeys(extents))] += 1
-        made = {name for op in operators for name in op.outputs}
         inputs = {name: axis for name, axis in following.items() if name not in made}
         found.append(AxisSplit(extent, inputs, followers))
     return found
