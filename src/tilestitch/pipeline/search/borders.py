@@ -20,7 +20,7 @@ def borders(scene: Scene) -> Iterator[Candidate]:
     many. First comes where what is cut otherwise loses more cycles than its share of the sub-graph's operators.
     """
     index = KernelIndex(scene.graph, scene.candidate.kernels)
-    found: tuple[list[tuple[float, Candidate]], ...] = [], []
+    found: tuple[list[tuple[float, int, Candidate]], ...] = [], []
     passed = set[int]()
     for run in scene.runs(2):
         alone = passed.issuperset(run)  # it was looked at with those that are like it
@@ -28,12 +28,10 @@ def borders(scene: Scene) -> Iterator[Candidate]:
         for several in zip(*(_ways(scene, index, at) for at in run), strict=True):
             pairs = [way.pair for way in several]
             if any(pair is not None for pair in pairs):
-                excess = (
-                    sum(way.lost for way in several) / max(1, sum(way.of_lost for way in several)) - several[0].share
-                )
-                found[alone].append((excess, scene.with_cuts(run, 2, pairs)))
+                lost = sum(way.lost for way in several) / max(1, sum(way.of_lost for way in several))
+                found[alone].append((several[0].share - lost, run[0], scene.with_cuts(run, 2, pairs)))
     for ranked in found:
-        yield from (candidate for _, candidate in sorted(ranked, key=lambda one: -one[0]))
+        yield from (candidate for *_, candidate in sorted(ranked, key=lambda one: one[:2]))
 
 
 class _Way(NamedTuple):
