@@ -38,6 +38,42 @@ def test_parts_of_a_fused_mapping_add_up(tmp_path):
     assert moved + macs + softmax == pytest.approx(group["energy_pj"], rel=1e-9)
 
 
+def test_a_line_whose_products_are_no_row_is_a_tree():
+    """Which operator reads what, and how results meet; of those that wait for a later line as well."""
+    line = (
+        "K[n,d] += Y[n,c] * B[c,d]; S[m,n] += Q[m,d] * K[n,d]; V[n,e] += Y[n,c] * W[c,e]; U[n,e] += Y[n,c] * X[c,e]; "
+        "O[m,e] += softmax(S[m,n]) * ( V[n, e] + U[n,e] ); m=4 n=4 d=2 e=2 c=2 U:4"
+    )
+    found = einsum_chain(line)
+    assert found.readers == (1, 4, 4, 4)
+    assert found.label == "(K > S, V, U) > O"
+    assert [(link.read, link.passes, sorted(link.whole), link.is_factor) for link in found.links] == [
+        (1, 0, [], False),
+        (0, 1, [1], False),
+        (1, 0, [], False),
+        (1, 0, [], False),
+    ]
+    assert found.nests[3].write.element_bits == 4
+    assert einsum_chain(line.replace(" + U", " * U")).links[2].is_factor
+
+
+def test_a_gated_mlp_of_a_network_is_a_tree():
+    """Two products meet in a third one, and run together in less energy than two of them."""
+    graph = simplify(load_graph("llama-block-prefill-8:small"), fold_bn=True)
+    (mlp,) = [chain for chain in chains_of(graph) if chain.readers]
+    assert mlp.label == "(mlp.gate, mlp.up) > mlp.down"
+    assert mlp.between == (("swish", "mul"), ("mul",))
+    assert all(link.is_factor and link.read == 0 for link in mlp.links)
+    options = [FuseOptions(count) for count in (2, 3)]
+    two, three = (map_fused("llama-block-prefill-8:small", "tpu-v4i", one, layers=["mlp.up"]) for one in options)
+    assert three.energy_pj < two.energy_pj < three.unfused_pj
+    ((_, found),) = three.chains
+    assert [group.numbers for group in found.groups] == [(0, 1, 2)]
+    assert "C of mlp.up stays in vmem, in one of them, mul there, where it meets that of mlp.gate" in str(three)
+    told = json.loads(three.to_json())["chains"][0]
+    assert told["readers"] == told["groups"][0]["mapping"]["readers"] == [2, 2]
+
+
 def test_attention_of_a_network_is_a_chain():
     """Scores, softmax and context of BERT are one chain in each layer; rows of scores are read whole."""
     graph = simplify(load_graph("bert-base-128:small"), fold_bn=True)
@@ -64,8 +100,14 @@ def test_an_axis_that_is_read_backwards_is_not_shared(index, whole):
     ("text", "said"),
     [
         ("S[m,n] += Q[m,d] * K[n,d]; m=4 n=4 d=2", "expected products one after another"),
-        ("S[m] += Q[m]; O[m] += T[m]; m=4", "reads S 0 times"),
-        ("S[m] += Q[m]; O[m] += softmax(T[m]) * S[m]; m=4", "softmax(T) is not of S"),
+        ("S[m] += Q[m]; O[m] += T[m]; m=4", "what 'S[m] += Q[m]' makes is read 0 times"),
+        ("S[m] += Q[m]; S[m] += T[m]; O[m] += S[m]; m=4", "what 'S[m] += Q[m]' makes is read 0 times"),
+        ("S[m] += Q[m]; T[m] += S[m]; O[m] += S[m] * T[m]; m=4", "what 'S[m] += Q[m]' makes is read 2 times"),
+        ("S[m] += Q[m]; O[m] += softmax(T[m]) * S[m]; m=4", "softmax(T) is not of a result that a line before"),
+        ("S[m] += Q[m]; O[m] += (S[m] * T[m]); m=4", "no line before it makes T"),
+        ("S[m] += Q[m]; T[m] += Q[m]; O[m,n] += (S[m] + T[n]) * W[m,n]; m=4 n=4", "the same indices everywhere"),
+        ("S[m] += Q[m]; O[m] += (S[m] + S[m]); m=4", "expected every array once"),
+        ("S[m] += Q[m]; T[m] += Q[m]; O[m] += (S[m] + T[m] * T[m]); m=4", "column"),
     ],
 )
 def test_a_line_that_is_no_chain_is_refused(text, said):
@@ -108,6 +150,20 @@ def test_a_machine_without_a_home_says_so():
     )
     assert found.energy_pj == found.unfused_pj
     assert "nothing runs together" in str(found)
+
+
+def test_windows_are_shared_in_a_row_alone_and_a_note_says_so(tmp_path):
+    """All rows of what two branches make are at home, where they are read through windows."""
+    machine = str(small_tree(tmp_path))
+    line = "B[p] += A[p] * V[p]; D[p] += A[p] * W[p]; C[x] += (B[x+r] + D[x+r]) * X[r]; p=5 x=4 r=2"
+    found = map_fused(line, machine, FuseOptions(3))
+    assert "(B, D) > C: operators that are not in a row share no loops over windows" in str(found)
+    ((_, chain),) = found.chains
+    assert found.energy_pj < found.unfused_pj
+    assert found.is_proven
+    assert all(set(group.mapping.shared) == {0} for group in chain.groups if len(group.numbers) > 2)
+    row = map_fused("B[p] += A[p] * V[p]; C[x] += B[x+r] * X[r]; p=5 x=4 r=2", machine, FuseOptions(2))
+    assert "windows" not in str(row)
 
 
 @pytest.mark.parametrize("objective", ["latency", "edp", "ed2p"])

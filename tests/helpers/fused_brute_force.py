@@ -1,10 +1,12 @@
-"""Every fused mapping of a small chain on a small tree, priced by counting what changes, step by step."""
+"""Every fused mapping of a small chain or tree of operators, priced by counting what changes, step by step."""
 
 import itertools
 from collections import Counter
 from dataclasses import replace
 from functools import cache
 from math import inf, prod
+
+import numpy as np
 
 from tests.helpers.tree_brute_force import _memory, _Operand, primes
 from tilestitch.hardware.tree import Axis, Flow, MachineTree
@@ -27,8 +29,30 @@ class Truncated(_Operand):
 
 def least_fused(chain: Chain, *, final_sums: bool) -> float:
     """The least energy of all orders, all places, all homes and all numbers of shared loops; infinite if none fits."""
-    counted = _Counted(chain, final_sums)
-    return min((_least(chain, one, counted) for one in all_homes(chain)), default=inf)
+    least = inf
+    for one in all_turns(chain):
+        counted = _Counted(one, final_sums)
+        least = min([least, *(_least(one, homes, counted) for homes in all_homes(one))])
+    return least
+
+
+def readers_of(chain):
+    """Of each link the operator that reads."""
+    return chain.readers or tuple(range(1, len(chain.operators)))
+
+
+def all_turns(chain):
+    """The same operators in all orders in which they can run."""
+    readers, count = readers_of(chain), len(chain.operators)
+    for order in itertools.permutations(range(count)):
+        places = [order.index(number) for number in range(count)]
+        if all(places[link] < places[reader] for link, reader in enumerate(readers)):
+            yield replace(
+                chain,
+                operators=tuple(chain.operators[number] for number in order),
+                links=tuple(chain.links[number] for number in order[:-1]),
+                readers=tuple(places[readers[number]] for number in order[:-1]),
+            )
 
 
 class _Counted:
@@ -51,50 +75,61 @@ class _Counted:
 
 
 def all_homes(chain):
-    """Where intermediates may wait: of each link a memory that both operators have.
+    """Where intermediates may wait: of each link a memory that both operators have; what meets waits in the same.
 
     Over axes that repeat a home all operators that run together spread the same.
     """
-    homes = []
-    for link, (writer, reader) in enumerate(itertools.pairwise(chain.operators)):
-        written, read = writer.chain(len(writer.nest.reads)), reader.chain(chain.links[link].read)
+    homes, outermost = [], chain.tree.memories[-1].name
+    for link, reader in enumerate(readers_of(chain)):
+        writer = chain.operators[link]
+        written, read = writer.chain(len(writer.nest.reads)), chain.operators[reader].chain(chain.links[link].read)
         homes.append([one.name for one in written if one in read])
-    return [one for one in itertools.product(*homes) if _are_spread_alike(chain, one)]
+    for one in itertools.product(*homes):
+        inside = {}
+        for link, (reader, home) in enumerate(zip(readers_of(chain), one, strict=True)):
+            if home != outermost:
+                inside.setdefault((reader, chain.links[link].read), set()).add(home)
+        if all(len(meeting) == 1 for meeting in inside.values()) and _are_spread_alike(chain, one):
+            yield one
 
 
 def axes_of_cells(chain, homes):
     """Of each operator the axes that repeat homes of those with which it runs together."""
     serves = {memory.name: set(memory.serves) for memory in chain.tree.memories}
     every = {axis.name for axis in chain.tree.axes}
+    groups = _groups(chain, homes)
     return [
-        set().union(*(every - serves[homes[link]] for link in range(len(homes)) if first <= link < last))
-        for first, last in _groups(chain, homes)
+        set().union(
+            *(
+                every - serves[home]
+                for link, home in enumerate(homes)
+                if groups[link] == group == groups[readers_of(chain)[link]]
+            )
+        )
+        for group in groups
     ]
 
 
 def _groups(chain, homes):
-    """Of each operator the first and the last of those with which it runs together."""
-    ends = [link for link, home in enumerate(homes) if home == chain.tree.memories[-1].name]
-    count = len(chain.operators)
-    return [
-        (
-            max([link + 1 for link in ends if link < at], default=0),
-            min([link for link in ends if link >= at] + [count - 1]),
-        )
-        for at in range(count)
-    ]
+    """Of each operator a number of those with which it runs together."""
+    groups = list(range(len(chain.operators)))
+    for link, (reader, home) in enumerate(zip(readers_of(chain), homes, strict=True)):
+        if home != chain.tree.memories[-1].name:
+            groups = [groups[reader] if one == groups[link] else one for one in groups]
+    return groups
 
 
 def _are_spread_alike(chain, homes):
-    for number, ((_, last), axes) in enumerate(zip(_groups(chain, homes), axes_of_cells(chain, homes), strict=True)):
-        for axis in axes:
+    groups, cells = _groups(chain, homes), axes_of_cells(chain, homes)
+    for link, reader in enumerate(readers_of(chain)):
+        if groups[link] != groups[reader]:
+            continue
+        for axis in cells[link]:
             pieces = [
                 Counter({one.loop: one.factor for one in chain.operators[at].unrolled if one.axis == axis})
-                for at in (number, min(number + 1, last))
+                for at in (link, reader)
             ]
-            if number == last:
-                continue
-            onward = {one.writes: one.reads for one in chain.crossings(number) if one.halo is None}
+            onward = {one.writes: one.reads for one in chain.crossings(link) if one.halo is None}
             if {onward.get(loop): factor for loop, factor in pieces[0].items()} != dict(pieces[1]):
                 return False
     return True
@@ -113,44 +148,96 @@ def all_orders(chain, homes, *, outermost_couples):
     onward = [
         {one.writes: one.reads for one in chain.crossings(link) if one.halo is None} for link in range(len(homes))
     ]
-    outermost = chain.tree.memories[-1].name
+    readers, outermost = readers_of(chain), chain.tree.memories[-1].name
+    coupled = [outermost_couples or home != outermost for home in homes]
+
+    def fits(chosen, shared):
+        """Whether the last operator has the loops that others share with it."""
+        number = len(chosen) - 1
+        if any(one[1] != other[1] for one, other in zip(*_outer(chosen[-2:], shared[-1]), strict=True)):
+            return False
+        for link in range(number):
+            if readers[link] == number:
+                pairs = zip(*_outer([chosen[link], chosen[number]], min(shared[link:number])), strict=True)
+                if any(onward[link].get(one[0]) != other[0] for one, other in pairs):
+                    return False
+        return True
 
     def grow(chosen, shared):
         number = len(chosen)
         if number == len(orders):
-            yield chosen, shared
+            if all(_hang_together(block, readers, coupled) for block in _blocks(shared)):
+                yield chosen, shared
             return
         for order in orders[number]:
             if number == 0:
                 yield from grow([order], [])
                 continue
-            before = chosen[-1]
-            for some in range(min(len(order), len(before)) + 1):
-                if some:
-                    (loop, prime), (other, other_prime) = before[-some], order[-some]
-                    if homes[number - 1] == outermost and not outermost_couples:
-                        break
-                    if onward[number - 1].get(loop) != other or prime != other_prime:
-                        break
-                yield from grow([*chosen, order], [*shared, some])
+            for some in range(min(len(order), len(chosen[-1])) + 1):
+                if fits([*chosen, order], [*shared, some]):
+                    yield from grow([*chosen, order], [*shared, some])
 
     yield from grow([], [])
+
+
+def _outer(orders, some):
+    """So many outermost loops of each of some orders, from the outermost."""
+    return [order[::-1][:some] for order in orders]
+
+
+def _blocks(shared):
+    """The operators that share each loop, from the first to the last."""
+    for depth in range(max(shared, default=0)):
+        first = 0
+        for link, some in enumerate([*shared, 0]):
+            if some <= depth:
+                if link > first:
+                    yield first, link
+                first = link + 1
+
+
+def _hang_together(block, readers, coupled):
+    """Whether what some operators make and read inside leads from each of them to each other."""
+    first, last = block
+    groups = {number: number for number in range(first, last + 1)}
+    for link in range(first, last):
+        if readers[link] <= last and coupled[link]:
+            groups = {at: groups[readers[link]] if one == groups[link] else one for at, one in groups.items()}
+    return len(set(groups.values())) == 1
+
+
+def places_of(chain, homes, shared, number):
+    """Where others run between the loops of an operator; of each of its operands the home, and the loops outside it.
+
+    Beside the innermost of these, in which it is read, those of what meets there further out.
+    """
+    forks = {min(shared[at:number]) for at in range(number)}
+    forks |= {min(shared[number : at + 1]) for at in range(number, len(shared))}
+    outermost, found = chain.tree.memories[-1].name, []
+    for at in range(len(chain.operators[number].operands)):
+        links = [
+            link
+            for link, reader in enumerate(readers_of(chain))
+            if (reader, chain.links[link].read) == (number, at)
+            or (link == number and at == len(chain.operators[number].nest.reads))
+        ]
+        inside = [link for link in links if homes[link] != outermost] or links
+        depths = sorted({min(shared[link : readers_of(chain)[link]]) for link in inside}, reverse=True)
+        found.append((homes[inside[0]], *depths) if inside else ())
+    return tuple(sorted(forks)), tuple(found)
 
 
 def _least(chain, homes, counted) -> float:
     count = len(chain.operators)
 
     @cache
-    def options(number, order, left, right):
-        return list(_options(chain, number, order, (left, right), homes, counted))
+    def options(number, order, places):
+        return list(_options(chain, number, order, places, homes, counted))
 
     best = inf
     passes = sum(_passes(chain, link, homes[link]) for link in range(count - 1))
     for chosen, shared in all_orders(chain, homes, outermost_couples=count == 2):
-        found = [
-            options(at, chosen[at], shared[at - 1] if at else None, shared[at] if at < count - 1 else None)
-            for at in range(count)
-        ]
+        found = [options(at, chosen[at], places_of(chain, homes, shared, at)) for at in range(count)]
         if all(found) and sum(one[0][0] for one in found) + passes < best:
             best = min(best, _fitting(chain, homes, shared, found, best - passes) + passes)
     return best
@@ -163,11 +250,11 @@ def _passes(chain, link, home):
     read, write = (
         [port.width_bits for port in memory.ports if (name, flow) in port.flows][-1]
         for name, flow in (
-            (chain.operators[link + 1].homes[chain.links[link].read], Flow.FEED),
+            (chain.operators[readers_of(chain)[link]].homes[chain.links[link].read], Flow.FEED),
             (chain.operators[link].homes[-1], Flow.COLLECT),
         )
     )
-    array = chain.operators[link + 1].nest.reads[chain.links[link].read]
+    array = chain.operators[readers_of(chain)[link]].nest.reads[chain.links[link].read]
     bits = prod(chain.operators[link].nest.write.shape) * array.element_bits
     return chain.links[link].passes * bits * (memory.read_pj / read + memory.write_pj / write)
 
@@ -175,65 +262,89 @@ def _passes(chain, link, home):
 def _fitting(chain, homes, shared, found, below):
     """The least energy of options that fit together in every memory that all units share."""
     best = below
-    limits = {memory.name: memory.size_bits for memory in chain.tree.memories}
+    memories = [memory.name for memory in chain.tree.memories]
+    firsts, count = [some[0] for some in found], len(found)  # what intermediates take does not depend on the option
     least = [0, *itertools.accumulate(one[0][0] for one in reversed(found))][::-1]
+    tables = []
+    for number, some in enumerate(found):
+        used = [_used_by(chain, homes, shared, firsts, number, one) for one in some]
+        table = np.array([[[one[memory, phase] for memory in memories] for phase in range(count)] for one in used])
+        tables.append((np.array([one[0] for one in some]), table.reshape(len(some), -1).astype(float)))
+    limits = np.tile([float(memory.size_bits) for memory in chain.tree.memories], count)
 
-    def grow(chosen, energy):
+    def grow(number, energy, taken):
         nonlocal best
-        if energy + least[len(chosen)] >= best:
-            return False
-        if any(bits > limits[memory] for (memory, _), bits in _usage(homes, shared, chosen).items()):
-            return True  # nor with what others take
-        if len(chosen) == len(found):
-            best = energy
-            return True
-        for one in found[len(chosen)]:  # in ascending order
-            if not grow([*chosen, one], energy + one[0]):
+        energies, used = tables[number]
+        here = np.flatnonzero((taken + used <= limits).all(axis=1))
+        for at in here.tolist():  # in ascending order
+            if energy + energies[at] + least[number + 1] >= best:
                 break
-        return True
+            if number == count - 1:
+                best = energy + energies[at]
+                break
+            grow(number + 1, energy + energies[at], taken + used[at])
 
-    grow([], 0)
+    grow(0, 0, np.zeros(len(limits)))
     return best
 
 
-def _usage(homes, shared, chosen):
+def _usage(chain, homes, shared, chosen):
     """Bits of each memory while each operator runs."""
+    return sum((_used_by(chain, homes, shared, chosen, number, one) for number, one in enumerate(chosen)), Counter())
+
+
+def _used_by(chain, homes, shared, chosen, number, one):
+    """Bits that one operator takes of each memory while each operator runs; others are needed for what they make."""
     used = Counter()
 
-    def interval(number, outside, *, strictly_right=True, strictly_left=True):
+    def block(number, outside):
+        """The operators that run in turn with one inside more than so many loops."""
         first = last = number
-        while strictly_left and first > 0 and shared[first - 1] > outside:
+        while first > 0 and shared[first - 1] > outside:
             first -= 1
-        while strictly_right and last < len(shared) and shared[last] > outside:
+        while last < len(shared) and shared[last] > outside:
             last += 1
         return range(first, last + 1)
 
-    for number, (_, rooms, written, read) in enumerate(chosen):
-        for memory, bits, outside in rooms:
-            for phase in interval(number, outside):
-                used[memory, phase] += bits
-        if written is not None:
-            for phase in interval(number, shared[number], strictly_right=False):
-                used[homes[number], phase] += written
-        if read is not None:
-            for phase in interval(number, shared[number - 1], strictly_left=False):
-                used[homes[number - 1], phase] += read
+    _, rooms, written, read = one
+    for memory, bits, outside in rooms:
+        for phase in block(number, outside):
+            used[memory, phase] += bits
+    if written is not None:
+        (_, summed), (outside, complete) = written
+        for phase in block(number, outside):
+            used[homes[number], phase] += summed
+        reader = readers_of(chain)[number]
+        for phase in range(number + 1, len(shared) + 1):
+            if phase not in block(number, outside) and max(block(phase, outside)) < reader:
+                used[homes[number], phase] += complete
+    for home, outside, bits, at in read:
+        if block(number, outside)[0] < number:  # it waits for others inside as it was written
+            bits = max(bits, _complete(chain, shared, chosen, number, at, outside))
+        for phase in block(number, outside):
+            used[home, phase] += bits
     return used
 
 
-def _options(chain, number, order, sides, homes, counted):
-    """Energy, rooms with the loops outside of each, and what the intermediates take, of all places of all operands."""
-    placed = chain.operators[number]
-    forks = [some for some in sides if some is not None]
+def _complete(chain, shared, chosen, number, at, outside):
+    """Bits of what an operator reads inside so many shared loops as the last one that makes it has written it."""
+    for link in reversed(range(number)):
+        key = readers_of(chain)[link], chain.links[link].read, min(shared[link:number])
+        if key == (number, at, outside):
+            return chosen[link][2][1][1]
+    raise AssertionError
+
+
+def lists_of(chain, number, order, places, homes, counted, more):
+    """Of each operand of an operator: energy, rooms, what it takes at home, and what more is asked of its places."""
+    forks, operands = places
     every = {axis.name for axis in chain.tree.axes} - axes_of_cells(chain, homes)[number]
-    lists, written, read = [], None, None
-    for at in range(len(placed.operands)):
-        is_read = number > 0 and at == chain.links[number - 1].read
-        is_written = number < len(homes) and at == len(placed.nest.reads)
-        home = homes[number - 1] if is_read else homes[number] if is_written else None
+    lists = []
+    for at, own in enumerate(operands):
+        home, depths = own[0] if own else None, own[1:]
         operand = counted.operand(number, at, home)
         # an intermediate is in its home from the shared loops on
-        most = len(order) - (sides[0] if is_read else sides[1] if is_written else 0)
+        most = len(order) - (depths[0] if own else 0)
         found = {}
         for ends in itertools.combinations_with_replacement(range(most + 1), len(operand.chain) - 1):
             if any(
@@ -244,11 +355,48 @@ def _options(chain, number, order, sides, homes, counted):
             energy, rooms, top = counted.at(number, at, home, order, ends, forks, most)
             if energy == inf:
                 continue
-            top = top if is_read or is_written else 0
-            key = (tuple(rooms), top)
+            whole = [operand.room(len(ends), operand._tile(order[: len(order) - one]), False, False) for one in depths]
+            taken = None
+            if own and operand.is_write:
+                taken = (depths[0], top), (depths[0], whole[0])
+            elif own:
+                taken = tuple((home, *one, at) for one in zip(depths, [top, *whole[1:]], strict=True))
+            key = (tuple(rooms), taken, more(operand, at, home, order, ends, forks))
             found[key] = min(float(energy), found.get(key, inf))
-        lists.append([(energy, *key, is_read, is_written) for key, energy in found.items()])
+        lists.append([(energy, *key, operand) for key, energy in found.items()])
+    return lists
+
+
+def _options(chain, number, order, places, homes, counted):
+    """Energy, rooms with the loops outside of each, and what the intermediates take, of all places of all operands."""
+    placed = chain.operators[number]
     kept = {}
+    for _, energy, rooms, written, read in fitting_alone(
+        chain, placed, lists_of(chain, number, order, places, homes, counted, lambda *_: None)
+    ):
+        summed = Counter()
+        for memory, bits, outside in rooms:
+            summed[memory, outside] += bits
+        key = (tuple(sorted((memory, bits, outside) for (memory, outside), bits in summed.items())), written, read)
+        kept[key] = min(energy, kept.get(key, inf))
+    return _not_beaten([(energy, *key) for key, energy in sorted(kept.items(), key=lambda item: item[1])])
+
+
+def _not_beaten(options):
+    """Those, in ascending order of energy, that take less than each before them of some memory in some loops."""
+    found = []
+    for one in options:
+        rooms = {(memory, outside): bits for memory, bits, outside in one[1]}
+        if not any(
+            other[2:] == one[2:] and all(bits <= rooms.get((memory, outside), 0) for memory, bits, outside in other[1])
+            for other in found
+        ):
+            found.append(one)
+    return found
+
+
+def fitting_alone(chain, placed, lists):
+    """The places of all operands of an operator that fit together if it has all memories for itself."""
     limits = {memory.name: memory.size_bits for memory in chain.tree.memories}
     for chosen in itertools.product(*lists):
         rooms = [one for item in chosen for one in item[1]]
@@ -258,11 +406,9 @@ def _options(chain, number, order, sides, homes, counted):
         if any(bits > limits[memory] for memory, bits in alone.items()):
             continue
         energy = sum(item[0] for item in chosen) + placed.tree.mac_pj * placed.nest.macs
-        read = next((item[2] for item in chosen if item[3]), None)
-        written = next((item[2] for item in chosen if item[4]), None)
-        key = (tuple(sorted(rooms)), written, read)
-        kept[key] = min(energy, kept.get(key, inf))
-    return [(energy, *key) for key, energy in sorted(kept.items(), key=lambda item: item[1])]
+        written = next((item[2] for item in chosen if item[2] is not None and item[4].is_write), None)
+        read = tuple(one for item in chosen if item[2] is not None and not item[4].is_write for one in item[2])
+        yield chosen, energy, rooms, written, read
 
 
 def _counted(operand, order, ends, forks, most):
@@ -361,12 +507,60 @@ def random_chain(seed, count, most_loops=3, *, spread=True) -> Chain:
     return Chain("random", tuple(operators), tuple(links))
 
 
+def random_graph(seed, count, most_loops=2, *, spread=True) -> Chain:
+    """So many products, not all in a row: some operator reads the results of several, which may meet in one operand."""
+    axes = tuple(Axis(f"D{at}", seed.choice((2, 3))) for at in range(seed.randrange(3) if spread else 0))
+    tree, readers = _tree(seed, axes), [1]
+    while readers == [*range(1, count)] or len(readers) < count - 1:
+        readers = [seed.randrange(link + 1, count) for link in range(count - 1)]
+    which = [seed.randrange(2) for _ in readers]  # the first or the second operand
+    sizes = {}
+    operators = []
+    for number in reversed(range(count)):
+        rows, columns = sizes.get(number, (None, None))
+        extents = [rows or seed.choice((1, 2, 2, 3)), columns or seed.choice((1, 2, 2, 3)), 1]
+        extents[2] = seed.choice([n for n in (1, 2, 2, 3) if _primes_of((*extents, n)) <= most_loops] or [1])
+        rows, columns, inner = extents
+        for link, reader in enumerate(readers):
+            if reader == number:
+                sizes[link] = (inner, columns) if which[link] else (rows, inner)
+        first = LoopOperand("I", (((0, 1),), ((2, 1),)), (rows, inner), seed.choice((4, 8)))
+        second = LoopOperand("W", (((2, 1),), ((1, 1),)), (inner, columns), seed.choice((4, 8)))
+        write = LoopOperand("O", (((0, 1),), ((1, 1),)), (rows, columns), seed.choice((16, 24)))
+        loops = tuple(Loop(name, extent) for name, extent in zip("mnk", extents, strict=True))
+        nest = LoopNest(f"op{number}", "einsum", loops, (first, second), write)
+        operators.insert(0, PlacedNest(nest, 8, ("I", "W", "O"), _spread(seed, axes, extents), tree))
+    links = tuple(
+        Link(read, frozenset({1}) if seed.random() < 0.15 else frozenset(), seed.choice((0, 0, 1)), number % 2 == 0)
+        for number, read in zip(readers, which, strict=True)
+    )
+    return Chain("random", tuple(operators), links, readers=tuple(readers))
+
+
+def _primes_of(extents):
+    return sum(len(primes(one)) for one in extents)
+
+
 def with_cells(chain, seed) -> Chain:
     """The same chain where one more axis repeats the innermost of the memories that were one for all units.
 
     Over it operators spread their rows, or what the first two make and read; or one spreads rows and the others do not.
     """
-    axis, factor, kind = Axis("cell", 4), seed.choice((1, 2, 2)), seed.choice(("rows", "rows", "columns", "apart"))
+    factor, kind = seed.choice((1, 2, 2)), seed.choice(("rows", "rows", "columns", "apart"))
+    count = len(chain.operators)
+    loops = [0] * count if kind != "columns" else [1, 2, *[None] * (count - 2)]
+    return _in_cells(chain, factor, loops, first_alone=kind == "apart")
+
+
+def graph_with_cells(chain, seed) -> Chain:
+    """The same of operators that are no row: over one more axis all spread a loop that goes through all of them."""
+    threads = chain.threads(0, len(chain.operators) - 1)
+    loops = seed.choice(threads) if threads else [None] * len(chain.operators)
+    return _in_cells(chain, seed.choice((1, 2, 2)), loops, first_alone=seed.random() < 0.2)
+
+
+def _in_cells(chain, factor, loops, *, first_alone):
+    axis = Axis("cell", 4)
     core = next(at for at, one in enumerate(chain.tree.memories) if one.name.startswith("buffer"))
     memories = tuple(
         one if at <= core else replace(one, serves=(*one.serves, axis.name))
@@ -375,13 +569,13 @@ def with_cells(chain, seed) -> Chain:
     tree = replace(chain.tree, axes=(*chain.tree.axes, axis), memories=memories)
     operators = []
     for number, placed in enumerate(chain.operators):
-        larger = {"columns": (1, 2)[number] if number < 2 else None}.get(kind, 0)
+        larger = loops[number]
         extents = [n * factor if loop == larger else n for loop, n in enumerate(placed.nest.extents)]
         arrays = [replace(one, shape=one.extents(extents)) for one in placed.nest.operands]
-        loops = tuple(Loop(loop.name, n) for loop, n in zip(placed.nest.loops, extents, strict=True))
-        spreads = factor > 1 and larger is not None and not (kind == "apart" and number > 0)
+        every = tuple(Loop(loop.name, n) for loop, n in zip(placed.nest.loops, extents, strict=True))
+        spreads = factor > 1 and larger is not None and not (first_alone and number > 0)
         spread = (Unrolled(axis.name, larger, factor),) if spreads else ()
-        nest = replace(placed.nest, loops=loops, reads=tuple(arrays[:-1]), write=arrays[-1])
+        nest = replace(placed.nest, loops=every, reads=tuple(arrays[:-1]), write=arrays[-1])
         operators.append(replace(placed, nest=nest, tree=tree, unrolled=(*placed.unrolled, *spread)))
     return replace(chain, operators=tuple(operators))
 

@@ -16,7 +16,9 @@ from tilestitch.mapping.fused.mapping import FusedMapping
 
 
 def execute(fused: FusedMapping, arrays):
-    """The result of a chain without spread, and the bits that each memory moved: (operator, operand, memory, flow).
+    """The result of a chain or tree without spread, and the bits that each memory moved.
+
+    By operator, operand, memory and flow.
 
     `arrays[operator]` are the reads of an operator; that of an intermediate is left out.
     """
@@ -102,6 +104,17 @@ class _Operator:
         return self.operands[-1].whole
 
 
+class Meeting:
+    """What an operator finds at home where the results of one or more others are one to it."""
+
+    def __init__(self, homes, is_factor):
+        self.homes, self.is_factor = homes, is_factor
+
+    def __getitem__(self, index):
+        found = [home[index] for home in self.homes]
+        return prod(found) if self.is_factor else sum(found)
+
+
 class _Array:
     """One operand: a buffer for each memory, what each holds now, and what is outside."""
 
@@ -111,17 +124,18 @@ class _Array:
         self.placed = operator.placed
         self.array = self.placed.operands[at]
         self.is_write = at == len(self.placed.nest.reads)
-        chain = self.placed.chain(at)
-        self.home = None
-        if number > 0 and at == fused.chain.links[number - 1].read:
-            self.home, link = fused.homes[number - 1], number - 1
-        if self.is_write and number < len(fused.homes):
-            self.home, link = fused.homes[number], number
+        chain, links = self.placed.chain(at), fused.chain.links
+        readers = fused.chain.readers or range(1, len(fused.mappings))
+        made = [link for link, one in enumerate(links) if (readers[link], one.read) == (number, at)]
+        if self.is_write and number < len(links):
+            made = [number]
+        self.home = fused.homes[made[0]] if made else None
         names = [memory.name for memory in chain]
         self.levels = len(names) - 1 if self.home is None else names.index(self.home)
         self.names = names[: self.levels + 1]
         if self.home is not None:
-            self.outside = operator.run_.homes[link]
+            every = [operator.run_.homes[link] for link in made]
+            self.outside = every[0] if self.is_write else Meeting(every, links[made[0]].is_factor)
         elif self.is_write:
             self.outside = {}
         else:
@@ -161,10 +175,12 @@ class _Array:
         return list(found)
 
     def _tile(self, now, cut):
-        """What distinguishes a tile from others: iterations of outer loops that move it."""
+        """What distinguishes a tile from others: iterations of outer loops that move it, or others run in between."""
         count = len(self._loops())
         outside = self._loops()[cut:]
-        return tuple(now[count - 1 - cut - k] for k, (loop, _) in enumerate(outside) if loop in self.moving)
+        forks = [count - own for own in self.operator.run_.fused.own_loops(self.operator.number)]
+        lost = now[: max((fork for fork in forks if fork <= len(outside)), default=0)]
+        return lost, tuple(now[count - 1 - cut - k] for k, (loop, _) in enumerate(outside) if loop in self.moving)
 
     def _cut(self, buffer):
         return 0 if buffer == 0 else self.cuts[buffer - 1]

@@ -6,7 +6,20 @@ from dataclasses import replace
 from functools import cache
 from math import ceil, inf, prod
 
-from tests.helpers.fused_brute_force import Truncated, _Counted, _passes, _usage, all_homes, all_orders, axes_of_cells
+from tests.helpers.fused_brute_force import (
+    Truncated,
+    _Counted,
+    _passes,
+    _usage,
+    all_homes,
+    all_orders,
+    all_turns,
+    axes_of_cells,
+    fitting_alone,
+    lists_of,
+    places_of,
+    readers_of,
+)
 from tests.helpers.tree_brute_force import slow_latency, timed_memories, with_engines
 from tilestitch.hardware.tree import Flow
 
@@ -21,8 +34,9 @@ def timed_chain(chain, seed):
 def all_fused(chain, *, final_sums):
     """Energy and cycles of all fused mappings that no other beats in both, in ascending order of energy."""
     front = []
-    for one in all_homes(chain):
-        _Timed(chain, one, final_sums, front).all()
+    for turns in all_turns(chain):
+        for one in all_homes(turns):
+            _Timed(turns, one, final_sums, front).all()
     return front
 
 
@@ -48,10 +62,7 @@ class _Timed:
     def price(self, orders, shared):
         """All places of all operands in these orders."""
         count = len(orders)
-        lists = [
-            self.options(at, orders[at], shared[at - 1] if at else None, shared[at] if at < count - 1 else None)
-            for at in range(count)
-        ]
+        lists = [self.options(at, orders[at], places_of(self.chain, self.homes, shared, at)) for at in range(count)]
 
         @cache
         def latency(timings):
@@ -67,7 +78,8 @@ class _Timed:
             if any(e <= bound and c <= visits for e, c in self.front):
                 return
             plain = [one[:4] for one in chosen]
-            if any(bits > self.limits[memory] for (memory, _), bits in _usage(self.homes, shared, plain).items()):
+            usage = _usage(self.chain, self.homes, shared, plain)
+            if any(bits > self.limits[memory] for (memory, _), bits in usage.items()):
                 return
             if len(chosen) == count:
                 _keep(self.front, (bound, latency(tuple(one[4] for one in chosen))))
@@ -77,45 +89,22 @@ class _Timed:
 
         combine([], 0)
 
-    def _options(self, number, order, left, right):
+    def _options(self, number, order, places):
         """Energy, rooms, what intermediates take, and times, of all places of all operands of one operator."""
-        chain, homes, counted = self.chain, self.homes, self.counted
+        chain, (forks, _) = self.chain, places
         placed = chain.operators[number]
-        forks = [some for some in (left, right) if some is not None]
-        cells = axes_of_cells(chain, homes)[number]
-        every = {axis.name for axis in chain.tree.axes} - cells
+        cells = axes_of_cells(chain, self.homes)[number]
         spread = tuple(one for one in placed.unrolled if one.axis in cells)
         fork = len(order) - max(forks, default=0)
-        lists = []
-        for at in range(len(placed.operands)):
-            is_read = number > 0 and at == chain.links[number - 1].read
-            is_written = number < len(homes) and at == len(placed.nest.reads)
-            home = homes[number - 1] if is_read else homes[number] if is_written else None
-            operand = counted.operand(number, at, home)
+
+        def more(operand, at, home, order, ends, forks):
             bare = Truncated(replace(placed, unrolled=spread), at, self.final_sums).end_at(home)
-            most = len(order) - (left if is_read else right if is_written else 0)
-            found = {}
-            for ends in itertools.combinations_with_replacement(range(most + 1), len(operand.chain) - 1):
-                if any(not every <= set(operand.chain[level].serves) and end > fork for level, end in enumerate(ends)):
-                    continue
-                energy, rooms, top = counted.at(number, at, home, order, ends, forks, most)
-                if energy == inf:
-                    continue
-                top = top if is_read or is_written else 0
-                key = (tuple(rooms), top, self._crossings(operand, bare, order, ends, forks, fork))
-                found[key] = min(float(energy), found.get(key, inf))
-            lists.append([(energy, *key, is_read, is_written, operand) for key, energy in found.items()])
+            return self._crossings(operand, bare, order, ends, forks, fork)
+
         kept = {}
-        for chosen in itertools.product(*lists):
-            rooms = [one for item in chosen for one in item[1]]
-            alone = Counter()
-            for memory, bits, _ in rooms:
-                alone[memory] += bits
-            if any(bits > self.limits[memory] for memory, bits in alone.items()):
-                continue
-            energy = sum(item[0] for item in chosen) + placed.tree.mac_pj * placed.nest.macs
-            read = next((item[2] for item in chosen if item[4]), None)
-            written = next((item[2] for item in chosen if item[5]), None)
+        for chosen, energy, rooms, written, read in fitting_alone(
+            chain, placed, lists_of(chain, number, order, places, self.homes, self.counted, more)
+        ):
             key = (tuple(sorted(rooms)), written, read, self._times(placed, order, fork, chosen))
             kept[key] = min(energy, kept.get(key, inf))
         return [(energy, *key) for key, energy in sorted(kept.items(), key=lambda item: item[1])]
@@ -147,7 +136,7 @@ class _Timed:
 
     def _times(self, placed, order, fork, chosen):
         """The time of a visit, for how long it keeps ports busy, what crosses outside, and how many loops it has."""
-        operands = [item[6] for item in chosen]
+        operands = [item[4] for item in chosen]
         tiles = [item[3][0] for item in chosen]
         inner = order[:fork]
         whole = prod(factor for _, factor in inner)
@@ -195,13 +184,14 @@ class _Run:
         home = next(one for one in chain.tree.memories if one.name == timed.homes[link])
         beside = [one for one in placed.unrolled if one.axis not in home.serves]
         tile = list(replace(placed, unrolled=tuple(beside)).steps)
-        for loop, factor in order[len(order) - self.shared[link] :]:
+        reader = readers_of(chain)[link]
+        for loop, factor in order[len(order) - min(self.shared[link:reader]) :]:
             tile[loop] //= factor
         elements = prod(tile[terms[0][0]] for terms in placed.nest.write.axes)
-        bits = elements * chain.operators[link + 1].nest.reads[chain.links[link].read].element_bits
+        bits = elements * chain.operators[reader].nest.reads[chain.links[link].read].element_bits
         found = Counter()
         for name, flow in (
-            (chain.operators[link + 1].homes[chain.links[link].read], Flow.FEED),
+            (chain.operators[reader].homes[chain.links[link].read], Flow.FEED),
             (placed.homes[-1], Flow.COLLECT),
         ):
             ((at, port),) = [one for one in enumerate(home.ports) if (name, flow) in one[1].flows]

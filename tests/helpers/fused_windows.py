@@ -22,7 +22,7 @@ def least_with_windows(chain: Chain, *, final_sums: bool) -> float:
         options = []
         for start in range(end + 1):
             between = _passes(chain, start - 1, outermost) if start else 0
-            part = chain.part(start, end)
+            part = chain.part(range(start, end + 1))
             least = least_fused(part, final_sums=final_sums)
             for one in ways_to_share(part, final_sums):
                 least = min(least, one.least(least))
@@ -124,6 +124,13 @@ class Windows:
             return inf
         return _fitting(self.chain, self.homes, [self.depth] * (self.count - 1), found, below - passes) + passes
 
+    def at_home(self, number, chosen):
+        """What intermediates take where they are made and where they are read, with the loops outside."""
+        at = self.chain.links[number - 1].read
+        read = [(self.homes[number - 1], self.depth, item[2], at) for item in chosen if item[3] == "read"]
+        written = [((self.depth, item[2]), (self.depth, 0)) for item in chosen if item[3] == "written"]
+        return (written[0] if written else None), tuple(read)
+
     def units_pj(self, number):
         """What an operator's arithmetic costs in all windows."""
         again = prod(factor for thread, factor in self.outer if self.is_window(number, thread))
@@ -200,8 +207,7 @@ class Windows:
                 return
             if not left:
                 rooms = tuple(sorted(one for item in chosen for one in item[1]))
-                read = next((item[2] for item in chosen if item[3] == "read"), None)
-                written = next((item[2] for item in chosen if item[3] == "written"), None)
+                written, read = self.at_home(number, chosen)
                 kept[rooms, written, read] = min(energy, kept.get((rooms, written, read), inf))
                 return
             for item in left[0]:

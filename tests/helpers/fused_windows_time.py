@@ -20,7 +20,7 @@ def all_with_windows(chain, *, final_sums):
     for end in range(len(chain.operators)):
         front = []
         for start in range(end + 1):
-            part = chain.part(start, end)
+            part = chain.part(range(start, end + 1))
             own = all_fused(part, final_sums=final_sums)
             for one in ways_to_share(part, final_sums, TimedWindows, TimedKept):
                 one.all_into(own)
@@ -62,7 +62,7 @@ class TimedWindows(Windows):
             bound, fastest = energy + least[len(chosen)], visits * (cycles + steps[len(chosen)])
             if any(e <= bound and c <= fastest for e, c in front):
                 return
-            used = _usage(self.homes, [self.depth] * (self.count - 1), [one[:4] for one in chosen])
+            used = _usage(self.chain, self.homes, [self.depth] * (self.count - 1), [one[:4] for one in chosen])
             if any(bits > limits[memory] for (memory, _), bits in used.items()):
                 return
             if len(chosen) == self.count:
@@ -85,8 +85,7 @@ class TimedWindows(Windows):
                 if any(bits > limits[memory] for memory, bits in alone.items()):
                     continue
                 rooms = tuple(sorted(one for item in chosen for one in item[1]))
-                read = next((item[2] for item in chosen if item[3] == "read"), None)
-                written = next((item[2] for item in chosen if item[3] == "written"), None)
+                written, read = self.at_home(number, chosen)
                 key = (rooms, written, read, self.times(number, own, chosen))
                 kept[key] = min(sum(item[0] for item in chosen), kept.get(key, inf))
         fixed = self.units_pj(number)

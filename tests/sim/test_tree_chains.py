@@ -8,22 +8,24 @@ import pytest
 
 from tests.helpers.chain_checking import check_group
 from tests.helpers.command import run as command
-from tests.helpers.fused_brute_force import random_chain, with_cells
+from tests.helpers.fused_brute_force import random_chain, random_graph, with_cells
 from tests.helpers.fused_time_brute_force import timed_chain
 from tests.helpers.tiny_trees import memory, nest, port, tree
 from tests.helpers.tree_cycles import chain_cycles
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.commands.map.fused_run import FuseOptions, map_fused
 from tilestitch.commands.map.tree_machines import open_tree
-from tilestitch.commands.simulate.fused_layers import chain_run
+from tilestitch.commands.simulate.fused_layers import chain_run, simulate_fused
 from tilestitch.hardware.tree import Axis, Flow
-from tilestitch.ir.choices import Objective
+from tilestitch.ir.choices import Objective, Values
 from tilestitch.mapping.fused.search import best_chain
 from tilestitch.sim.tree.chain import ChainLink, ChainRun
 from tilestitch.sim.tree.chain_simulated import run_chain, simulate_chain
 from tilestitch.sim.tree.run import TreeRun
 
 TWO_ON_TPU = "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=64 n=32 d=16 e=16"
+
+IN_TURN = (Objective.ENERGY, Objective.LATENCY, Objective.EDP)
 
 TPU = open_tree("tpu-v4i").tree
 
@@ -45,6 +47,62 @@ def test_random_chains_compute_what_numpy_does_and_move_what_they_are_priced_for
     """Of every operand in every memory; in the cycles of a second clock that skips nothing."""
     seed = random.Random(f"a few chains of {operators}")
     assert sum(len([check_group(group) for group in fused_groups(seed, operators, most_loops)]) for _ in range(cases))
+
+
+@pytest.mark.parametrize(
+    ("operators", "cases"),
+    [(3, 10), pytest.param(3, 60, marks=pytest.mark.slow), pytest.param(4, 30, marks=pytest.mark.slow)],
+)
+def test_operators_that_read_several_results_compute_what_numpy_does(operators, cases):
+    """Values, traffic, rooms and cycles as above, of random trees of operators; results that meet as well."""
+    seed, groups = random.Random(f"{cases} trees of {operators}"), []
+    for _ in range(cases):
+        try:
+            found = best_chain(
+                timed_chain(random_graph(seed, operators, 2), seed), objective=seed.choice(list(IN_TURN))
+            )
+        except DoesNotFit:
+            continue
+        groups += [group for group in found.groups if group.mapping is not None]
+    assert len([check_group(group) for group in groups]) > cases / 3
+    assert {len(group.mapping.chain.meeting(0)) for group in groups} >= {1, 2}
+
+
+GATED = "G[m,f] += X[m,d] * A[d,f]; U[m,f] += X[m,d] * B[d,f]; O[m,e] += (G[m,f] {} U[m,f]) * C[f,e]; m=16 f=8 d=4 e=4"
+
+
+@pytest.mark.parametrize("meets", ["*", "+"])
+@pytest.mark.parametrize(("most", "values"), [(2, Values.INTEGERS), (3, Values.INTEGERS), (3, Values.FLOATS)])
+def test_results_that_meet_are_right_wherever_they_come_from(meets, most, values):
+    """Made in the group or before it: what is read at home is the product of both, or their sum."""
+    mapped = map_fused(GATED.format(meets), "tpu-v4i", FuseOptions(most))
+    (found,) = simulate_fused(mapped, values, lambda *_: None)
+    assert [len(group.found.numbers) for group in found.groups] == ([1, 2] if most == 2 else [3])
+
+
+def test_a_result_from_further_out_meets_the_tile_that_is_made():
+    """G as a whole waits at home while each row of U is made and read: the second factor is that row of it."""
+    machine = tree(
+        memory("buffer", [port("all", 8, "AO")], operands="AO"), memory("dram", [port(of, 8, of) for of in "AWO"])
+    )
+    names, rows = ("A", "W", "O"), 4
+    first = replace(nest(f"G[m,f] += X[m,d] * A[d,f]; m={rows} f=2 d=1"), name="first")
+    second = replace(nest(f"U[m,f] += X[m,d] * B[d,f]; m={rows} f=2 d=1"), name="second")
+    last = replace(nest(f"O[m,e] += G[m,f] * C[f,e]; m={rows} f=2 e=1"), name="last")
+    loops = ((1, 2), (0, rows))
+    one = TreeRun(first, machine, names, 8, (), loops, ((1, 2), (2,), (2,)))
+    two = TreeRun(second, machine, names, 8, (), loops, ((1, 2), (2,), (2,)))
+    three = TreeRun(last, machine, names, 8, (), loops, ((2,), (2,), (1, 2)))
+    links = (ChainLink(0, "buffer", 0, is_factor=True), ChainLink(0, "buffer", 1, is_factor=True))
+    run = ChainRun((one, two, three), links, (2, 2))
+    draw = np.random.default_rng(1)
+    x, y = (draw.integers(-9, 9, (rows, 1)).astype(np.int32) for _ in range(2))
+    a, b, c = (draw.integers(-9, 9, shape).astype(np.int32) for shape in ((1, 2), (1, 2), (2, 1)))
+    assert (run_chain(run, [[x, a], [y, b], [None, c]]).result == ((x @ a) * (y @ b)) @ c).all()
+    assert run.home_shape(0) == (4, 2)
+    assert run.home_shape(1) == (1, 2)
+    # while U is made: all of G, a row of U, and one row of X
+    assert [(room.memory, room.bits) for room in simulate_chain(run).rooms] == [("buffer", 64 + 16 + 8)]
 
 
 def groups_in_cells(seed, cases):

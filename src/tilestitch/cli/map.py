@@ -119,7 +119,7 @@ _NOT_BESIDE = (
     "--fuse",
     type=click.IntRange(2, 4),
     metavar="N",
-    help="On a tree: let up to N operators in a row run together, with what passes between them kept on chip.",
+    help="On a tree: let up to N operators run together, with what passes between them kept on chip.",
 )
 @layers_option
 @mapping_option("Price", "on a tree Timeloop's or AccelForge's")

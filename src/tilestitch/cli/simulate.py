@@ -40,7 +40,7 @@ _NOT_ON_TREES = ("mapping", "extrapolate", "trace", "window")
     "--fuse",
     type=click.IntRange(2, 4),
     metavar="N",
-    help="On a tree: let up to N operators in a row run together, in the best mapping that map --fuse finds.",
+    help="On a tree: let up to N operators run together, in the best mapping that map --fuse finds.",
 )
 @layers_option
 @mapping_option("Simulate", "not on a tree")

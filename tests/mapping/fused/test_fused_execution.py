@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.helpers.fused_brute_force import random_chain, windows_in_a_row
+from tests.helpers.fused_brute_force import random_chain, random_graph, windows_in_a_row
 from tests.helpers.fused_execution import execute
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.mapping.fused.price import fused_price
@@ -30,11 +30,14 @@ def in_bits(chain):
 
 def unfused(chain, arrays):
     """The result of operators one after another, iteration by iteration."""
-    value = None
+    readers, made = chain.readers or range(1, len(chain.operators)), []
     for number, placed in enumerate(chain.operators):
-        reads = list(arrays[number])
-        if number > 0:
-            reads[chain.links[number - 1].read] = value
+        reads, known = list(arrays[number]), set()
+        for link, one in enumerate(chain.links[:number]):
+            if readers[link] == number:
+                before = reads[one.read] if one.read in known else int(one.is_factor)
+                reads[one.read] = before * made[link] if one.is_factor else before + made[link]
+                known.add(one.read)
         value = np.zeros(placed.nest.write.shape, np.int64)
         for at in np.ndindex(*placed.nest.extents):
             indices = [
@@ -42,6 +45,7 @@ def unfused(chain, arrays):
                 for array in placed.nest.operands
             ]
             value[indices[-1]] += np.prod([array[index] for array, index in zip(reads, indices, strict=False)])
+        made.append(value)
     return value
 
 
@@ -86,6 +90,20 @@ def test_fused_mappings_compute_what_unfused_ones_do_and_move_what_they_are_pric
     seed = random.Random("executed")
     chains = [random_chain(seed, count, 3, spread=False) for count in counts for _ in range(times)]
     assert sum(check(in_bits(chain)) for chain in chains) > len(chains) / 4
+
+
+@pytest.mark.parametrize(
+    ("counts", "times"), [((3,), 8), pytest.param((3, 3, 4), 10, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_operators_that_read_several_results_compute_what_unfused_ones_do(counts, times):
+    """Values and bits as above; results that meet in one operand, and others that are operands of their own."""
+    seed = random.Random("trees executed")
+    chains = [in_bits(random_graph(seed, count, 2, spread=False)) for count in counts for _ in range(times)]
+    fused = [one for one in map(fused_of, chains) if one is not None]
+    for one in fused:
+        run(one)
+    assert len(fused) > len(chains) / 4
+    assert {len(one.chain.meeting(0)) for one in fused} == {1, 2}
 
 
 def test_windows_that_overlap_are_made_again():

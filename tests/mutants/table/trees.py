@@ -162,6 +162,20 @@ TREES = (
         ("test_fused_windows::test_no_fused_mapping_costs_less_where_rows_are_kept",),
     ),
     Mutant(
+        "a result that waits for another one takes no room",
+        "mapping/fused/fold.py",
+        "if self.group.chain.reader(link) > end:",
+        "if self.group.chain.reader(link) > self.group.last:",
+        ("test_fused_graphs::test_a_result_waits_for_what_it_meets",),
+    ),
+    Mutant(
+        "what meets a tile is always the first of further out",
+        "sim/tree/chain_simulated.py",
+        "found[axis] += number % factor * self.run.weight(link, place)",
+        "found[axis] += 0",
+        ("test_tree_chains::test_a_result_from_further_out_meets_the_tile_that_is_made",),
+    ),
+    Mutant(
         "operators in several memories are spread over them as they like",
         "mapping/fused/cells.py",
         "return sorted(set.intersection(*each))",

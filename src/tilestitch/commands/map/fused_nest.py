@@ -70,13 +70,14 @@ def _held(mapping: FusedMapping, first: int, last: int, outside: int) -> list[st
             home = None
             if operand == len(placed.nest.reads) and number < len(mapping.homes):
                 home = mapping.homes[number]
-            if number > 0 and operand == mapping.chain.links[number - 1].read:
-                home = mapping.homes[number - 1]
+            for link in mapping.chain.read_by(number):
+                if operand == mapping.chain.links[link].read:
+                    home = mapping.homes[link]
             names = [memory.name for memory in placed.chain(operand)]
             inner = names[: names.index(home)] if home is not None else names
             for name, cut in zip(inner, one.cuts[operand], strict=False):
                 if len(one.loops) - cut == outside and array.element_bits and (first == last or cut > own):
                     found.append(f"{array.name} in {name}")
-        if number < last and mapping.shared[number] == outside:
+        if number < last and mapping.common(number) == outside:
             found.append(f"{placed.nest.write.name} in {mapping.homes[number]}")
     return found

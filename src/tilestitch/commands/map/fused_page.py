@@ -7,6 +7,7 @@ from tilestitch.commands.map.fused_text import (
     UNITS,
     fused_text,
     fused_values,
+    names_of,
     proof_text,
     stays_text,
     time_text,
@@ -50,8 +51,7 @@ def drawn_chain(mapped: MappedChains, chain: NamedChain, found: FoundChain) -> d
 
 def _group(mapped: MappedChains, chain: NamedChain, found: FoundChain, group: FoundGroup) -> dict[str, Json]:
     """What runs together as lines of loops; an operator alone as on the page of `map`."""
-    numbers = range(group.first, group.last + 1)
-    names = chain.names[group.first : group.last + 1]
+    numbers, names = group.numbers, names_of(chain, group)
     return {
         "operators": list(names),
         "nests": [nest_text(found.chain.operators[number].nest) for number in numbers],

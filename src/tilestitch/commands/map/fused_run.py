@@ -25,6 +25,7 @@ from tilestitch.pipeline.origin import made_by, named_again, of_network, python_
 from tilestitch.report.html.page import result_page
 
 NO_HOME = "nothing runs together: no memory but the outermost holds results as well as inputs"
+IN_A_ROW = "operators that are not in a row share no loops over windows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class FusedChains(MappedChains, Shown):
         """A row for each chain."""
         return tuple(
             {
-                "operators": " > ".join(chain.names),
+                "operators": chain.label,
                 "times": chain.times,
                 "energy_pj": found.energy_pj,
                 "unfused_pj": found.unfused_pj,
@@ -111,21 +112,23 @@ def map_fused(
     found: list[tuple[NamedChain, FoundChain]] = []
     unmapped: list[UnmappedChain] = []
     links = homes = 0
+    notes: list[str] = []
     for number, (chain, layers_of_chain) in enumerate(zip(task.chains, task.layers, strict=True)):
         told("map chains", number, len(task.chains))
         placed = tuple(bound_nest(layer, task.tree) for layer in layers_of_chain)
-        bound = Chain(" > ".join(chain.names), placed, chain.links)
+        bound = Chain(chain.label, placed, chain.links, readers=chain.readers)
+        notes += [f"{bound.name}: {IN_A_ROW}"] if not bound.is_row and bound.window_axes() else []
         links += len(bound.links)
         homes += sum(len(homes_of(bound, link)) for link in range(len(bound.links)))
         spaces = [wired(one, task.space) for one in placed]
         try:
             found.append((chain, best_chain(bound, sums, spaces, options.effort, most=most, objective=objective)))
         except (DoesNotFit, TooLarge) as error:
-            unmapped.append(UnmappedChain(chain.names, str(error)))
+            unmapped.append(UnmappedChain(chain.names, chain.label, str(error)))
     if not found:
         raise DoesNotFit("\n".join(one.reason for one in unmapped))
-    if links and not homes:
-        task = replace(task, notes=(*task.notes, NO_HOME))
+    notes += [NO_HOME] if links and not homes else []
+    task = replace(task, notes=(*task.notes, *notes))
     named = named_again(model, opened.name), named_again(machine, task.tree.name)
     call = python_call("map_fused", *named, options, **of_network(layers, batch, dims, fold_bn=fold_bn))
     return FusedChains(task, sums, tuple(found), tuple(unmapped), call)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tilestitch.base.json_values import Json
 from tilestitch.base.units import format_energy
-from tilestitch.commands.map.chains import NamedChain
+from tilestitch.commands.map.chains import NamedChain, tree_label
 from tilestitch.commands.map.fused_nest import nest_rows
 from tilestitch.commands.map.fused_value import MappedChains
 from tilestitch.formats.einsum import nest_text
@@ -47,18 +47,18 @@ def fused_text(mapped: MappedChains) -> str:
         f"latency      {mapped.latency_cycles:,} cycles, {mapped.unfused_cycles:,} cycles unfused",
         f"proof        {proof_text(mapped)}",
     ]
-    lines += [f"not mapped   {' > '.join(one.names)}: {one.reason}" for one in mapped.unmapped]
+    lines += [f"not mapped   {one.label}: {one.reason}" for one in mapped.unmapped]
     lines += [f"note         {note}" for note in task.notes]
     lines += ["", *title("Chains")]
     rows = [
         (
             str(number),
-            " > ".join(chain.names) if len(chain.names) < 5 else f"{chain.names[0]} > ... > {chain.names[-1]}",
+            chain.label if len(chain.names) < 5 else f"{chain.names[0]} > ... > {chain.names[-1]}",
             f"{chain.times:,}",
             _number(task.objective, found.unfused_value),
             _number(task.objective, found.value),
             f"{found.value / found.unfused_value:.3f}",
-            " ".join(str(group.last - group.first + 1) for group in found.groups),
+            " ".join(str(len(group.numbers)) for group in found.groups),
             verdict_text(found),
         )
         for number, (chain, found) in enumerate(mapped.chains, 1)
@@ -102,12 +102,12 @@ def _number(objective: Objective, value: float) -> str:
 def _group_lines(
     number: int, chain: NamedChain, found: FoundChain, group: FoundGroup, mapping: FusedMapping
 ) -> list[str]:
-    names = chain.names[group.first : group.last + 1]
-    lines = title(f"{number} {' > '.join(names)}: together")
+    names = names_of(chain, group)
+    lines = title(f"{number} {tree_label(names, mapping.chain.readers)}: together")
     price = group.price
     assert price is not None
     for at, (name, energy) in enumerate(zip(names, price.operators_pj, strict=True)):
-        alone = found.unfused[group.first + at].price.energy_pj
+        alone = found.unfused[group.numbers[at]].price.energy_pj
         lines.append(f"  {name}: {nest_text(mapping.chain.operators[at].nest)}")
         lines.append(f"    {format_energy(energy)}, {format_energy(alone)} unfused")
     lines += [f"  {line}" for line in [*stays_text(chain, group), time_text(found, group)]]
@@ -128,25 +128,34 @@ def _group_lines(
     return [*lines, *table(head, rows, "llllrrr")]
 
 
+def names_of(chain: NamedChain, group: FoundGroup) -> tuple[str, ...]:
+    """The operators of a group in the order in which they run."""
+    return tuple(chain.names[number] for number in group.numbers)
+
+
 def time_text(found: FoundChain, group: FoundGroup) -> str:
     """How long the operators of a group take together, and one after another unfused."""
-    alone = sum(one.price.latency_cycles for one in found.unfused[group.first : group.last + 1])
-    alone += sum(found.passes_cycles[group.first : group.last])
+    alone = sum(found.unfused[number].price.latency_cycles for number in group.numbers)
+    alone += sum(found.passes_cycles[number] for number in group.numbers[:-1])
     return f"{group.latency_cycles:,} cycles together, {alone:,} unfused"
 
 
 def stays_text(chain: NamedChain, group: FoundGroup) -> list[str]:
     """Of each intermediate of a group where it stays, and what happens to it there."""
     found: list[str] = []
+    names = names_of(chain, group)
     for link, home in enumerate(group.mapping.homes if group.mapping is not None else ()):
         assert group.mapping is not None
-        kinds = chain.between[group.first + link]
+        number = group.numbers[link]
+        kinds = chain.between[number]
         between = f", {', '.join(kinds)} there" if kinds else ""
         result = group.mapping.chain.operators[link].nest.write.name
         ahead = group.mapping.kept_ahead()[link]
         rows = "" if ahead is None else f"; its rows are made once, tiles ahead of those that are read: {ahead}"
         cells = _cells_text(group.mapping, link)
-        found.append(f"{result} of {chain.names[group.first + link]} stays in {home}{cells}{between}{rows}")
+        meets = [names[one] for one in group.mapping.chain.meeting(link) if one != link]
+        together = f", where it meets that of {' and '.join(meets)}" if meets else ""
+        found.append(f"{result} of {chain.names[number]} stays in {home}{cells}{between}{together}{rows}")
     return found
 
 
@@ -209,6 +218,7 @@ def _bound_json(objective: Objective, bound: float | None) -> dict[str, Json]:
 def _chain_json(chain: NamedChain, found: FoundChain) -> dict[str, Json]:
     return {
         "operators": list(chain.names),
+        **({"readers": list(chain.readers)} if chain.readers else {}),
         "between": [list(kinds) for kinds in chain.between],
         "times": chain.times,
         "energy_pj": found.energy_pj,
@@ -223,7 +233,7 @@ def _chain_json(chain: NamedChain, found: FoundChain) -> dict[str, Json]:
 
 
 def _group_json(chain: NamedChain, group: FoundGroup) -> dict[str, Json]:
-    names = chain.names[group.first : group.last + 1]
+    names = names_of(chain, group)
     found: dict[str, Json] = {
         "operators": list(names),
         "energy_pj": group.energy_pj,
@@ -264,4 +274,5 @@ def mapping_json(names: Sequence[str], group: FoundGroup) -> dict[str, Json] | N
             }
         )
     shared = {"shared_loops": list(mapping.shared), "tiles_ahead": list(mapping.kept_ahead())}
-    return {"homes": list(mapping.homes), **shared, "operators": operators}
+    readers: dict[str, Json] = {} if mapping.chain.is_row else {"readers": list(mapping.chain.readers)}
+    return {"homes": list(mapping.homes), **readers, **shared, "operators": operators}

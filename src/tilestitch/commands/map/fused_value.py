@@ -31,6 +31,7 @@ class UnmappedChain:
     """A chain that has no mapping, and why."""
 
     names: tuple[str, ...]
+    label: str
     reason: str
 
 

@@ -1,5 +1,6 @@
 """Chains in their best fused mappings, simulated, beside what the model estimates and beside the unfused mappings."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -20,7 +21,7 @@ from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.choices import Ragged
 from tilestitch.sim.tree.chain import ChainLink, ChainRun, rooms_of
 from tilestitch.sim.tree.chain_simulated import SimulatedChain, run_chain
-from tilestitch.sim.tree.chain_values import chain_operands, expect_right, padded, passed_on
+from tilestitch.sim.tree.chain_values import chain_operands, expect_right, met, padded, passed_on
 from tilestitch.sim.tree.run import TreeRun, Window, expect_simulated
 from tilestitch.sim.tree.simulated import SimulatedOnTree, run_on_tree, simulate_on_tree
 
@@ -89,7 +90,7 @@ def simulate_fused(mapped: FusedChains, values: Values, progress: Progress) -> t
     Raises `InputError` for what is not simulated, `InvalidIR` where a result is not numpy's.
     """
     for one in mapped.unmapped:
-        raise InputError(f"chain {' > '.join(one.names)} has no mapping to simulate: {one.reason}")
+        raise InputError(f"chain {one.label} has no mapping to simulate: {one.reason}")
     return tuple(_simulated(mapped, chain, found, values, progress) for chain, found in mapped.chains)
 
 
@@ -98,40 +99,66 @@ def _simulated(
 ) -> SimulatedFused:
     found, instead = _simulated_chain(mapped, chain, found)
     nests = [one.nest for one in found.chain.operators]
-    links = [ChainLink(one.read, "", 0, one.passes, one.whole) for one in found.chain.links]
-    name = " > ".join(chain.names)
+    links = [ChainLink(one.read, "", 0, one.passes, one.whole, is_factor=one.is_factor) for one in found.chain.links]
+    name, readers = chain.label, found.chain.readers
     show = partial(progress, f"simulate {name}")
-    operands = None if values is Values.NONE else chain_operands(nests, links, values)
+    operands = None if values is Values.NONE else chain_operands(nests, links, values, readers)
     groups: list[SimulatedGroup] = []
     said = [instead] if instead else []
     result: np.ndarray | None = None
+    results: dict[int, np.ndarray] = {}  # of the operators that are the last of their groups
     for group in found.groups:
         own: list[list[np.ndarray | None]] | None = None
+        beside: dict[tuple[int, int], np.ndarray] = {}
         if operands is not None:
-            own = [list(arrays) for arrays in operands[group.first : group.last + 1]]
-            if result is not None:
-                link = links[group.first - 1]
-                own[0][link.read] = padded(passed_on(result, link), nests[group.first].reads[link.read].shape)
+            own = [list(operands[number]) for number in group.numbers]
+            beside = _made_before(found, links, group, results)
+            for at, read in [one for one in beside if not _is_made_inside(found, group, one)]:
+                own[at][read] = beside.pop((at, read))
         if group.mapping is not None:
-            simulated: SimulatedChain | SimulatedOnTree = run_chain(chain_run(group.mapping), own, show)
+            run = chain_run(group.mapping)
+            simulated: SimulatedChain | SimulatedOnTree = run_chain(run, own, show, beside)
         else:
             assert group.alone is not None
             chosen, why = simulated_mapping(group.alone, mapped.task.space)
-            said += [f"{chain.names[group.first]}: {why}"] if why else []
-            run = run_of(chosen.placed, chosen.mapping)
-            expect_simulated(run)
+            said += [f"{chain.names[group.last]}: {why}"] if why else []
+            alone_run = run_of(chosen.placed, chosen.mapping)
+            expect_simulated(alone_run)
             arrays = None if own is None else [array for array in own[0] if array is not None]
-            simulated = run_on_tree(run, arrays, show)
+            simulated = run_on_tree(alone_run, arrays, show)
         result = simulated.result
+        if result is not None:
+            results[group.last] = result
         groups.append(SimulatedGroup(group, simulated))
     if operands is not None:
         assert result is not None
-        expect_right(f"{name} on {mapped.task.tree.name}", result, nests, links, operands)
+        expect_right(f"{name} on {mapped.task.tree.name}", result, nests, links, operands, readers)
     unfused = [simulated_mapping(one, mapped.task.space)[0] for one in found.unfused]
     alone = tuple(simulate_on_tree(run_of(one.placed, one.mapping), values=Values.NONE) for one in unfused)
     return SimulatedFused(
         chain, found, tuple(groups), alone, values, f"chain {name}: {'; '.join(said)}" if said else ""
     )
+
+
+def _made_before(
+    found: FoundChain, links: Sequence[ChainLink], group: FoundGroup, results: Mapping[int, np.ndarray]
+) -> dict[tuple[int, int], np.ndarray]:
+    """What a group reads of groups before it, by its place in the group and its read; what meets as one array."""
+    chain, made = found.chain, dict[tuple[int, int], np.ndarray]()
+    for number in sorted(results):
+        reader = chain.reader(number) if number < len(links) else -1
+        if reader in group.numbers:
+            key, link = (group.numbers.index(reader), links[number].read), links[number]
+            array = padded(passed_on(results[number], link), chain.operators[reader].nest.reads[link.read].shape)
+            made[key] = met(made[key], array, link) if key in made else array
+    return made
+
+
+def _is_made_inside(found: FoundChain, group: FoundGroup, key: tuple[int, int]) -> bool:
+    """Whether a part of what an operator of a group reads is made in the group."""
+    at, read = key
+    links = found.chain.read_by(group.numbers[at])
+    return any(found.chain.links[link].read == read and link in group.numbers for link in links)
 
 
 def _simulated_chain(mapped: FusedChains, chain: NamedChain, found: FoundChain) -> tuple[FoundChain, str]:
@@ -164,11 +191,11 @@ def chain_run(fused: FusedMapping) -> ChainRun:
     chain = fused.chain
     placed = [replace(one, unrolled=own) for one, own in zip(chain.operators, fused.unrolled, strict=True)]
     links = tuple(
-        ChainLink(link.read, home, shared, link.passes, link.whole, ahead)
+        ChainLink(link.read, home, shared, link.passes, link.whole, ahead, link.is_factor)
         for link, home, shared, ahead in zip(chain.links, fused.homes, fused.shared, fused.kept_ahead(), strict=True)
     )
     runs = [run_of(one, own) for one, own in zip(placed, fused.mappings, strict=True)]
-    return ChainRun(tuple(_in_windows(fused, number, one) for number, one in enumerate(runs)), links)
+    return ChainRun(tuple(_in_windows(fused, number, one) for number, one in enumerate(runs)), links, chain.readers)
 
 
 def _in_windows(fused: FusedMapping, number: int, run: TreeRun) -> TreeRun:

@@ -7,8 +7,9 @@ from typing import Any
 from tilestitch.base.html import Record
 from tilestitch.base.shown import Shown
 from tilestitch.base.units import format_energy, format_seconds
+from tilestitch.commands.map.chains import tree_label
 from tilestitch.commands.map.fused_nest import nest_rows
-from tilestitch.commands.map.fused_text import NAMES, mapping_json, stays_text
+from tilestitch.commands.map.fused_text import NAMES, mapping_json, names_of, stays_text
 from tilestitch.commands.map.fused_value import MappedChains
 from tilestitch.commands.simulate.fused_layers import SimulatedFused, SimulatedGroup
 from tilestitch.commands.simulate.fused_page import fused_simulation_result
@@ -142,7 +143,7 @@ class FusedSimulation(Shown):
         """Every chain."""
         return tuple(
             {
-                "operators": " > ".join(one.chain.names),
+                "operators": one.chain.label,
                 "times": one.chain.times,
                 "groups": len(one.groups),
                 "simulated_cycles": one.cycles,
@@ -158,17 +159,17 @@ class FusedSimulation(Shown):
         )
 
 
-def _name(names: tuple[str, ...]) -> str:
-    return " > ".join(names) if len(names) < 5 else f"{names[0]} > ... > {names[-1]}"
+def _name(names: tuple[str, ...], readers: tuple[int, ...]) -> str:
+    return tree_label(names, readers) if len(names) < 5 else f"{names[0]} > ... > {names[-1]}"
 
 
 def _chain_table(chains: tuple[SimulatedFused, ...]) -> list[str]:
     rows = [
         (
             str(number),
-            _name(one.chain.names),
+            _name(one.chain.names, one.chain.readers),
             str(one.chain.times),
-            " ".join(str(group.found.last - group.found.first + 1) for group in one.groups),
+            " ".join(str(len(group.found.numbers)) for group in one.groups),
             f"{one.cycles:,}",
             f"{one.found.latency_cycles:,}",
             f"{one.cycle_error:+.2%}",
@@ -193,8 +194,9 @@ def _cause_table(chains: tuple[SimulatedFused, ...]) -> list[str]:
             waits = sum(some for name, some in causes.items() if name.startswith("waits_for_"))
             parts = [causes.get(name, 0) for name in ("compute", "first_load")]
             parts += [waits, causes.get("between", 0), causes.get("passes", 0), causes["last_store"]]
-            names = one.chain.names[group.found.first : group.found.last + 1]
-            rows.append((str(number), _name(names), *(f"{some / cycles:.1%}" for some in parts)))
+            names, mapping = names_of(one.chain, group.found), group.found.mapping
+            readers = () if mapping is None else mapping.chain.readers
+            rows.append((str(number), _name(names, readers), *(f"{some / cycles:.1%}" for some in parts)))
     head = ("", "operators", "compute", "first load", "waits", "between", "softmax", "last store")
     return table(head, rows, "rlrrrrrr")
 
@@ -204,8 +206,8 @@ def _statistics(number: int, chain: SimulatedFused, group: SimulatedGroup, one: 
     mapping, price = group.found.mapping, group.found.price
     assert mapping is not None
     assert price is not None
-    names = chain.chain.names[group.found.first : group.found.last + 1]
-    lines = title(f"{number} {' > '.join(names)}: together")
+    names = names_of(chain.chain, group.found)
+    lines = title(f"{number} {tree_label(names, mapping.chain.readers)}: together")
     lines += [f"  {line}" for line in stays_text(chain.chain, group.found)]
     lines += ["", *("  " * (1 + row.depth) + row.text for row in nest_rows(mapping, names)), ""]
     rows = [
@@ -255,7 +257,7 @@ def _chain(one: SimulatedFused, *, stats: bool) -> dict[str, Any]:
 
 
 def _group(chain: SimulatedFused, group: SimulatedGroup, *, stats: bool) -> dict[str, Any]:
-    names, one = chain.chain.names[group.found.first : group.found.last + 1], group.simulated
+    names, one = names_of(chain.chain, group.found), group.simulated
     found: dict[str, Any] = {
         "operators": list(names),
         "simulated": {

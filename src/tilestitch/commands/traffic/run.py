@@ -126,7 +126,7 @@ def _of_chains(opened: OpenedChains, asked: tuple[int, ...], together: int, call
     prepared: list[tuple[NamedChain, BufferedChain, int]] = []
     for number, chain in enumerate(chains):
         progress("least capacities", number, len(chains))
-        buffered = BufferedChain(" > ".join(chain.names), chain.nests, chain.links, together)
+        buffered = BufferedChain(chain.label, chain.nests, chain.links, together, chain.readers)
         prepared.append((chain, buffered, buffered.enough_bytes(ENOUGH_STEP)))
     chosen = asked or powers_of_two(max(enough for _, _, enough in prepared))
     found: list[LayerTraffic] = []

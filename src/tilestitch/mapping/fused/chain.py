@@ -1,7 +1,7 @@
-"""Operators in a row, each reading what the one before it wrote, and what they share.
+"""Operators of which each but the last writes what one behind it reads, and what they share: a chain, or a tree.
 
 A thread is a loop that goes through several operators: the loop of one that indexes an axis of its result, the loop of
-the next that indexes the same axis of what it reads, and so on. Only threads can be loops around several operators.
+its reader that indexes the same axis of what it reads, and so on. Only threads can be loops around several operators.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,15 +21,17 @@ Threads: TypeAlias = Sequence[tuple[int, ...]]  # of each the loops of all opera
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How an operator reads the result of the one before it.
+    """How an operator reads the result of one before it.
 
     `whole` are axes of the intermediate that the reader needs complete, as softmax needs its rows. What happens to
-    each element in between reads and writes it so many times in the memory where it lies.
+    each element in between reads and writes it so many times in the memory where it lies. Results that are one and
+    the same read of an operator meet there, element by element.
     """
 
-    read: int  # which read of the next operator it is
+    read: int  # which read of its reader it is
     whole: frozenset[int] = frozenset()
     passes: int = 0
+    is_factor: bool = False  # whether results that meet are multiplied, or else added
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,12 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Operators on one tree, with what each reads from the one before; what they spread is fixed, or nothing yet."""
+    """Operators on one tree, with what they read from one another; what they spread is fixed, or nothing yet.
+
+    Every operator but the last has one link, to the operator behind it that reads its result: to the next one unless
+    `readers` say otherwise. An operator may read several results, as operands of their own or as one in which they
+    meet. So operators are a tree whose root is the last one, in an order in which they can run.
+    """
 
     name: str
     operators: tuple[PlacedNest, ...]
@@ -97,14 +104,37 @@ class Chain:
     overlaps: frozenset[int] = frozenset()  # axes of intermediates along which windows that overlap may be shared
     keeps: bool = False  # whether what the next window needs as well is kept at home, or else made again
     cells: Cells = Cells()
+    readers: tuple[int, ...] = ()  # of each link the operator that reads; none where all are in a row
 
     @property
     def tree(self) -> MachineTree:
         return self.operators[0].tree
 
+    @property
+    def is_row(self) -> bool:
+        """Whether each operator reads the result of the one before it."""
+        return all(self.reader(link) == link + 1 for link in range(len(self.links)))
+
+    def reader(self, link: int) -> int:
+        """The operator that reads the result of this one."""
+        return self.readers[link] if self.readers else link + 1
+
+    def read_by(self, number: int) -> tuple[int, ...]:
+        """The links of all results that an operator reads."""
+        return tuple(link for link in range(min(number, len(self.links))) if self.reader(link) == number)
+
+    def meeting(self, link: int) -> tuple[int, ...]:
+        """The links whose results meet with that of one in the same read, itself included."""
+        read = self.links[link].read
+        return tuple(one for one in self.read_by(self.reader(link)) if self.links[one].read == read)
+
+    def hangs_together(self, first: int, last: int) -> bool:
+        """Whether operators in a row of numbers hang together: no result but that of the last is read outside."""
+        return all(self.reader(link) <= last for link in range(first, last))
+
     def intermediate(self, link: int) -> tuple[LoopOperand, LoopOperand]:
         """The intermediate as it is written, and as it is read."""
-        return self.operators[link].nest.write, self.operators[link + 1].nest.reads[self.links[link].read]
+        return self.operators[link].nest.write, self.operators[self.reader(link)].nest.reads[self.links[link].read]
 
     def crossings(self, link: int) -> tuple[Crossing, ...]:
         """The loops that may be shared over a link."""
@@ -112,11 +142,12 @@ class Chain:
 
     def threads(self, first: int, last: int) -> tuple[tuple[int, ...], ...]:
         """The loops that go through all operators from the first to the last: one loop number of each."""
-        found = [(loop,) for loop in range(len(self.operators[first].nest.loops))]
-        for link in range(first, last):
+        found = [(loop,) for loop in range(len(self.operators[last].nest.loops))]
+        for link in range(last - 1, first - 1, -1):
             onward = {one.writes: one.reads for one in self.crossings(link)}
-            found = [(*loops, onward[loops[-1]]) for loops in found if loops[-1] in onward]
-        return tuple(found)
+            reader = self.reader(link) - link - 1
+            found = [(made, *loops) for loops in found for made, read in onward.items() if read == loops[reader]]
+        return tuple(sorted(found))
 
     def has_halo(self, first: int, last: int) -> bool:
         """Whether some loop of a group goes through windows that overlap."""
@@ -147,16 +178,29 @@ class Chain:
         axes = {one.axis for link in range(len(self.links)) for one in _crossings(self, link) if one.halo is not None}
         return tuple(sorted(axes))
 
-    def part(self, first: int, last: int) -> "Chain":
-        """The operators from the first to the last by themselves."""
-        return replace(self, operators=self.operators[first : last + 1], links=self.links[first:last])
+    def part(self, numbers: Sequence[int]) -> "Chain":
+        """Some operators by themselves, in an order in which they can run: all but the last have their readers."""
+        places = {number: at for at, number in enumerate(numbers)}
+        readers = tuple(places[self.reader(number)] for number in numbers[:-1])
+        return replace(
+            self,
+            operators=tuple(self.operators[number] for number in numbers),
+            links=tuple(self.links[number] for number in numbers[:-1]),
+            readers=() if readers == tuple(range(1, len(numbers))) else readers,
+        )
 
 
 def chain_faults(chain: Chain) -> Iterator[str]:
-    """Why operators are no chain: a result that is not what is read."""
+    """Why operators are no chain and no tree: a result that is not what is read."""
+    if len(chain.links) != len(chain.operators) - 1 or len(chain.readers) not in (0, len(chain.links)):
+        yield f"{len(chain.operators)} operators have {len(chain.links)} links; expected one of each but the last"
+        return
     for number in range(len(chain.links)):
+        if not number < chain.reader(number) < len(chain.operators):
+            yield f"{chain.operators[number].nest.name}: its result is read by no operator behind it"
+            continue
         written, read = chain.intermediate(number)
-        names = f"{chain.operators[number].nest.name} to {chain.operators[number + 1].nest.name}"
+        names = f"{chain.operators[number].nest.name} to {chain.operators[chain.reader(number)].nest.name}"
         if len(written.axes) != len(read.axes):
             yield f"{names}: the result has {len(written.axes)} axes and is read with {len(read.axes)}"
         elif any(len(terms) > 1 for terms in written.axes):
@@ -167,7 +211,7 @@ def chain_faults(chain: Chain) -> Iterator[str]:
 
 def _crossings(chain: Chain, link: int) -> Iterator[Crossing]:
     written, read = chain.intermediate(link)
-    extents, later = (chain.operators[at].nest.extents for at in (link, link + 1))
+    extents, later = (chain.operators[at].nest.extents for at in (link, chain.reader(link)))
     for axis, (made, taken) in enumerate(zip(written.axes, read.axes, strict=True)):
         if axis in chain.links[link].whole or len(made) != 1 or made[0][1] != 1 or not taken:
             continue
@@ -208,12 +252,12 @@ def axes_outside(tree: MachineTree, memories: Sequence[TreeMemory]) -> tuple[str
 def homes_of(chain: Chain, link: int) -> tuple[TreeMemory, ...]:
     """Where an intermediate may stay, from the innermost: memories that hold it written and read.
 
-    Not the outermost: there it goes anyway if it does not stay.
+    Not the outermost: there it goes anyway if it does not stay. Results that meet all stay in one memory.
     """
-    writer, reader = chain.operators[link], chain.operators[link + 1]
-    written = writer.chain(len(writer.nest.reads))
-    read = reader.chain(chain.links[link].read)
-    return tuple(one for one in written[:-1] if one in read[:-1] and one.bank_bits == 0)
+    writers = [chain.operators[one] for one in chain.meeting(link)]
+    written = [one.chain(len(one.nest.reads))[:-1] for one in writers]
+    read = chain.operators[chain.reader(link)].chain(chain.links[link].read)
+    return tuple(one for one in read[:-1] if all(one in its for its in written) and one.bank_bits == 0)
 
 
 def at_home(placed: PlacedNest, operand: int, home: TreeMemory) -> PlacedNest:

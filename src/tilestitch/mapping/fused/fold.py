@@ -31,7 +31,7 @@ class Fold:
     def all_of(self, blocks: Sequence[tuple[int, int]]) -> tuple[Rows, NDArray[np.int64]] | None:
         """All ways to run them that no other beats, and by way which labels of the blocks it is of.
 
-        Their rooms are the most that the blocks need of each memory, with the intermediates at both of their ends.
+        Their rooms are the most that the blocks need of each memory, with the intermediates that are there then.
         """
         now, origins = None, np.zeros((0, 0), np.int64)
         for start, end in blocks:
@@ -54,9 +54,14 @@ class Fold:
         if rows is None:
             return None
         taken, limit = rows.taken.copy(), np.array(self.group.rooms.limit_bits)
-        if start > self.outer.first:
-            room, part = self._room(start - 1, is_read=True)
-            taken[:, part] += room[0]
+        for link in self._read_by(start, end):
+            room, part = self._room(link, is_read=True)
+            others = self._room(link, is_read=False)[0] if self.group.chain.reader(link) > start else room
+            taken[:, part] += max(room[0], others[0])  # where others run before the reader it waits as it was written
+        for link in range(self.outer.first, start):
+            if self.group.chain.reader(link) > end:  # complete, and waits for its reader
+                room, part = self._room(link, is_read=False)
+                taken[:, part] += room[0]
         if end < self.outer.last:
             room, part = self._room(end, is_read=False)
             taken[:, part] += np.where(rows.partial, room[1], room[0])
@@ -72,6 +77,12 @@ class Fold:
         rows = Rows(rows.placed[:, outside], rows.partial, rows.spent, taken, rows.label, cycles)
         rows = rows[(taken <= limit).all(axis=1) & self._may_be_best(rows.spent, cycles[:, :1])]
         return rows[self._unbeaten(rows, end)]
+
+    def _read_by(self, start: int, end: int) -> list[int]:
+        """The links of what a block reads from those before it: the last of those that meet, which are one then."""
+        chain = self.group.chain
+        links = [link for link in range(self.outer.first, start) if start <= chain.reader(link) <= end]
+        return list({(chain.reader(link), chain.links[link].read): link for link in links}.values())
 
     def _one_after_another(self, now: Rows, rows: Rows, end: int) -> tuple[Rows, NDArray[np.int64]]:
         """The ways of a block behind those before it, and which of those each is behind."""
@@ -139,8 +150,8 @@ class Fold:
         return group.kept(link, self.outer.threads, self.tile)[0] * float(room[0]), part
 
     def _room(self, link: int, *, is_read: bool) -> tuple[NDArray[np.float64], int]:
-        number = link + 1 if is_read else link
         group = self.group
+        number = group.chain.reader(link) if is_read else link
         place = group.visit(number, self.outer.first, self.outer.threads, self.tile)
         assert place is not None
         room, part = group.room(link, place, is_read=is_read)

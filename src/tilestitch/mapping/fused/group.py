@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tilestitch.base.errors import TooLarge
 from tilestitch.mapping.fused.blocks import Block, Came, Rows, block_of, outside_of
 from tilestitch.mapping.fused.cells import space_in_cells
+from tilestitch.mapping.fused.chain import Chain
 from tilestitch.mapping.fused.fold import Fold
 from tilestitch.mapping.fused.inner import InnerSearch, Joint, Step
 from tilestitch.mapping.fused.outside import Outside
@@ -256,7 +257,9 @@ class GroupSearch:
         else:
             for length in range(2, last + 2):
                 for first in range(last + 2 - length):
-                    self._join(first, first + length - 1, list(_divided(first, first + length - 1)), budget)
+                    if self.group.chain.hangs_together(first, first + length - 1):
+                        ways = list(_divided(self.group.chain, first, first + length - 1))
+                        self._join(first, first + length - 1, ways, budget)
         block = self._blocks[0, last]
         rows = block.rows(block.lattice.points - 1)
         if rows is None:
@@ -328,8 +331,7 @@ class GroupSearch:
             return None
         keep = np.ones(len(rows), np.bool_)
         for at, (number, operand) in enumerate(self.group.operands(start, end)):
-            is_written = number == end < outer.last and operand == len(self.group.bare[number].nest.reads)
-            if is_written or (number == start > outer.first and operand == self.group.chain.links[number - 1].read):
+            if self.group.is_internal(number, operand, outer.first, outer.last):
                 one = self.group.laid(number, self.group.bare[number].nest.extents)
                 which = one.operands.index(operand)
                 keep &= rows.placed[:, at] == len(one.cuts[which]) - one.outer[which]
@@ -417,9 +419,12 @@ def tile_inside(
     return [known.get(thread, 0) for thread in block.threads]
 
 
-def _divided(first: int, last: int) -> Iterator[list[tuple[int, int]]]:
-    """All ways to divide operators in a row into two blocks or more."""
+def _divided(chain: Chain, first: int, last: int) -> Iterator[list[tuple[int, int]]]:
+    """All ways to divide operators in a row of numbers into two blocks or more that each hang together."""
     for start in range(last, first, -1):
-        yield [(first, start - 1), (start, last)]
-        for before in _divided(first, start - 1):
+        if not chain.hangs_together(start, last):
+            continue
+        if chain.hangs_together(first, start - 1):
+            yield [(first, start - 1), (start, last)]
+        for before in _divided(chain, first, start - 1):
             yield [*before, (start, last)]

@@ -59,7 +59,7 @@ def pass_cycles(chain: Chain, link: int, memory: TreeMemory, elements: int) -> C
     if chain.links[link].passes == 0:
         return {}
     _, read = chain.intermediate(link)
-    wanted = [(chain.operators[link + 1].homes[chain.links[link].read], Flow.FEED)]
+    wanted = [(chain.operators[chain.reader(link)].homes[chain.links[link].read], Flow.FEED)]
     wanted.append((chain.operators[link].homes[-1], Flow.COLLECT))
     found: Counter[PortNumber] = Counter()
     for home, flow in wanted:
@@ -124,7 +124,7 @@ def _own_pace(fused: FusedMapping, number: int, until: int) -> Pace:
 
 def _between(fused: FusedMapping, link: int) -> Cycles:
     """Cycles of ports for what is done to the tile of an intermediate that is at home at a time."""
-    at = len(fused.mappings[link].loops) - fused.shared[link]
+    at = len(fused.mappings[link].loops) - fused.common(link)
     extents, _ = fused.inside(link, at)
     placed = placed_operator(fused, link, extents)
     operand = operands_on_tree(placed)[-1]

@@ -14,10 +14,10 @@ from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 class FusedMapping:
     """How the operators of a chain run together.
 
-    `mappings` are theirs, with loops from the innermost. Over link k the outermost `shared[k]` loops of both operators
+    `mappings` are theirs, with loops from the innermost. The outermost `shared[k]` loops of operator k and the next one
     are one; inside them the first operator runs, and then the second. `homes[k]` is the memory in which the
-    intermediate waits. A cut at the end of the loops that an operator has for itself lies inside the shared ones.
-    Where windows overlap, a shared loop of the operator that is read goes over its windows.
+    intermediate of link k waits. A cut at the end of the loops that an operator has for itself lies inside the shared
+    ones. Where windows overlap, a shared loop of the operator that is read goes over its windows.
     """
 
     chain: Chain
@@ -27,10 +27,22 @@ class FusedMapping:
     shared: tuple[int, ...]
 
     def own_loops(self, number: int) -> tuple[int, ...]:
-        """How many of the innermost loops of an operator lie inside those that it shares with each neighbour."""
-        count = len(self.mappings[number].loops)
-        links = [link for link in (number - 1, number) if 0 <= link < len(self.shared)]
-        return tuple(count - self.shared[link] for link in links)
+        """How many of the innermost loops of an operator lie inside those that it shares with others.
+
+        An entry for each place in its loops where others run in between.
+        """
+        count, found = len(self.mappings[number].loops), list[int]()
+        for links in (range(number - 1, -1, -1), range(number, len(self.shared))):
+            least = count
+            for link in links:
+                if self.shared[link] < least or link == links[0]:
+                    least = self.shared[link]
+                    found.append(count - least)
+        return tuple(found)
+
+    def common(self, link: int) -> int:
+        """How many loops, from the outermost, the two operators of a link share."""
+        return min(self.shared[link : self.chain.reader(link)])
 
     def inside(self, number: int, at: int) -> tuple[tuple[int, ...], int]:
         """The nest of which an operator makes one at a place in its loops, and how often: by windows that overlap."""
@@ -109,8 +121,8 @@ def placed_operator(fused: FusedMapping, number: int, extents: Sequence[int]) ->
     chain = fused.chain
     memories = {memory.name: memory for memory in chain.tree.memories}
     placed = replace(chain.operators[number], unrolled=fused.unrolled[number], slides=())
-    if number > 0:
-        placed = at_home(placed, chain.links[number - 1].read, memories[fused.homes[number - 1]])
+    for read, home in {chain.links[link].read: fused.homes[link] for link in chain.read_by(number)}.items():
+        placed = at_home(placed, read, memories[home])
     if number < len(chain.links):
         placed = at_home(placed, len(placed.nest.reads), memories[fused.homes[number]])
     return replace(placed, nest=windowed(placed.nest, extents))

@@ -1,13 +1,15 @@
-"""The best fused mapping of a chain: which neighbours run together, where intermediates wait, and all loops.
+"""The best fused mapping of a chain: which operators run together, where intermediates wait, and all loops.
 
 An intermediate in the outermost memory couples nothing: its two operators run as well one after the other, each with
 all memories for itself. So a chain is divided into groups whose intermediates stay inside, and its energy and its
 latency are the sums of theirs. Groups of one are mapped as `map` maps them; so nothing fused is above what is not.
+Where operators are a tree, groups are those that hang together in it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import TypeAlias
 
 from tilestitch.base.errors import InputError
 from tilestitch.base.progress import Progress, quiet
@@ -39,18 +41,24 @@ from tilestitch.mapping.tree.timed_search import pareto_front
 
 MOST_LABELS = 10_000_000
 
+Span: TypeAlias = tuple[int, ...]  # operators that hang together, in ascending order
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FoundGroup(Brief):
-    """Operators that run together, from the first to the last of a chain, and what they cost."""
+    """Operators of a chain that run together, in the order in which they do, and what they cost."""
 
-    first: int
-    last: int
+    numbers: tuple[int, ...]
     energy_pj: float
     latency_cycles: int
     alone: FoundMapping | None  # of one operator
     mapping: FusedMapping | None  # of several
     price: FusedPrice | None
+
+    @property
+    def last(self) -> int:
+        """The operator whose result is that of all."""
+        return self.numbers[-1]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -105,6 +113,10 @@ class FoundChain(Brief):
         return self.bound >= self.value * (1 - 1e-12)
 
 
+Spans: TypeAlias = dict[Span, list[FoundGroup]]
+Bounds: TypeAlias = Mapping[Span, float]
+
+
 @dataclass(frozen=True, slots=True)
 class _Searches:
     """Chain and objective, and what every search may do; of each span of operators what is known of it."""
@@ -117,12 +129,13 @@ class _Searches:
     passes_pj: tuple[float, ...]
     passes_cycles: tuple[int, ...]
 
-    def task(self, first: int, last: int) -> Task:
-        return Task(self.chain.part(first, last), self.sums, self.spaces[first : last + 1], self.most_labels)
+    @property
+    def every(self) -> Span:
+        return tuple(range(len(self.chain.operators)))
 
-
-Spans = dict[tuple[int, int], list[FoundGroup]]
-Bounds = Mapping[tuple[int, int], float]
+    def task(self, span: Span) -> Task:
+        spaces = tuple(self.spaces[number] for number in span)
+        return Task(self.chain.part(span), self.sums, spaces, self.most_labels)
 
 
 def best_chain(
@@ -163,22 +176,33 @@ def best_chain(
     for number in range(len(chain.operators)):
         progress("map", number, len(chain.operators))
         alone.append(_alone(searches, number))
-    spans: Spans = {(at, at): [_single(at, one) for one in own] for at, own in enumerate(alone)}
-    unfused = _division(searches, spans, 0, len(alone) - 1)
-    wanted = [
-        (first, first + length - 1)
-        for length in range(2, min(most, len(chain.operators)) + 1)
-        for first in range(len(chain.operators) - length + 1)
-    ]
-    groups = {span: groups_of(searches.task(*span)) for span in wanted}
+    spans: Spans = {(at,): [_single(at, one) for one in own] for at, own in enumerate(alone)}
+    unfused = _division(searches, spans, searches.every)
+    groups = {span: groups_of(searches.task(span)) for span in _that_hang_together(chain, most)}
     by = _by_sum if objective in (Objective.ENERGY, Objective.LATENCY) else _by_product
     bound, count = by(searches, spans, groups, alone, progress)
-    division = _division(searches, spans, 0, len(alone) - 1)
-    each = tuple(one.alone for one in unfused if one.alone is not None)
+    division = _division(searches, spans, searches.every)
+    each = tuple(one.alone for one in sorted(unfused, key=lambda one: one.last) if one.alone is not None)
     found = FoundChain(
         chain, sums, objective, tuple(division), each, searches.passes_pj, searches.passes_cycles, bound, count
     )
     return replace(found, bound=min(bound, found.value))
+
+
+def _that_hang_together(chain: Chain, most: int) -> list[Span]:
+    """All operators, two to so many of them, that read from one another: fewer ones first."""
+    found: list[Span] = []
+    larger = {(number,) for number in range(len(chain.operators))}
+    for _ in range(2, most + 1):
+        larger = {
+            tuple(sorted((*span, more)))
+            for span in larger
+            for link in range(len(chain.links))
+            for one, more in ((link, chain.reader(link)), (chain.reader(link), link))
+            if one in span and more not in span
+        }
+        found += sorted(larger)
+    return found
 
 
 def _alone(searches: _Searches, number: int) -> list[FoundMapping]:
@@ -194,34 +218,35 @@ def _alone(searches: _Searches, number: int) -> list[FoundMapping]:
 
 
 def _single(at: int, one: FoundMapping) -> FoundGroup:
-    return FoundGroup(at, at, one.price.energy_pj, one.price.latency_cycles, one, None, None)
+    return FoundGroup((at,), one.price.energy_pj, one.price.latency_cycles, one, None, None)
 
 
-def _joined(first: int, last: int, one: Together) -> FoundGroup:
-    return FoundGroup(first, last, one.price.energy_pj, one.price.latency_cycles, None, one.mapping, one.price)
+def _joined(span: Span, one: Together) -> FoundGroup:
+    numbers = tuple(span[at] for at in one.order)
+    return FoundGroup(numbers, one.price.energy_pj, one.price.latency_cycles, None, one.mapping, one.price)
 
 
-Groups = Mapping[tuple[int, int], Sequence[Group]]
+Groups = Mapping[Span, Sequence[Group]]
 Alone = Sequence[Sequence[FoundMapping]]
 
 
 def _by_sum(searches: _Searches, spans: Spans, groups: Groups, alone: Alone, progress: Progress) -> tuple[float, int]:
     """Search every span for its least energy or latency; a bound of the chain, and how many labels there were."""
-    bounds = {(at, at): own[0].bound for at, own in enumerate(alone)}
+    bounds: dict[Span, float] = {(at,): own[0].bound for at, own in enumerate(alone)}
     count = 0
     for number, (span, some) in enumerate(groups.items()):
         progress("fuse", number, len(groups))
         _, labels = _search(searches, spans, bounds, span, some)
         count += labels
     passes = searches.passes_pj if searches.objective is Objective.ENERGY else searches.passes_cycles
-    return _least_sum(bounds, passes, 0, len(alone) - 1), count
+    return _least_sum(searches.chain, bounds, passes, searches.every), count
 
 
 def _search(
     searches: _Searches,
     spans: Spans,
-    bounds: dict[tuple[int, int], float],
-    span: tuple[int, int],
+    bounds: dict[Span, float],
+    span: Span,
     some: Sequence[Group],
 ) -> tuple[float, int]:
     """Search a span for what is less than is known, and keep what was found.
@@ -229,7 +254,7 @@ def _search(
     Below what its operators do not come together, or what is known where nothing is left; and how many labels there
     were.
     """
-    division, task = _division(searches, spans, *span), searches.task(*span)
+    division, task = _division(searches, spans, span), searches.task(span)
     energy, cycles = _sum_pj(division, searches.passes_pj), _sum_cycles(division, searches.passes_cycles)
     if searches.objective is Objective.ENERGY:
         searched, known = least_energy(task, some, energy), energy
@@ -237,7 +262,7 @@ def _search(
         searched, known = least_latency(task, some, cycles, energy), cycles
     least = searched.bound
     if searched.found:
-        spans[span] = [_joined(*span, one) for one in searched.found]
+        spans[span] = [_joined(span, one) for one in searched.found]
         best = searched.found[0].price
         least = min(least, value_of(searches.objective, best.energy_pj, best.latency_cycles))
     if least == inf:
@@ -253,54 +278,67 @@ def _by_product(
 
     The mappings of least energy and of least latency of every span say both, and are something to begin with.
     """
-    end = len(alone) - 1
-    energies: Spans = {(at, at): [_single(at, own[0])] for at, own in enumerate(alone)}
-    fastest: Spans = {(at, at): [_single(at, own[-1])] for at, own in enumerate(alone)}
-    least_pj: dict[tuple[int, int], float] = {}
-    least_cycles: dict[tuple[int, int], float] = {}
+    energies: Spans = {(at,): [_single(at, own[0])] for at, own in enumerate(alone)}
+    fastest: Spans = {(at,): [_single(at, own[-1])] for at, own in enumerate(alone)}
+    least_pj: dict[Span, float] = {}
+    least_cycles: dict[Span, float] = {}
     left = inf
     for at, own in enumerate(alone):
         is_whole = own[0].is_proven  # its front has no gaps
-        least_pj[at, at] = own[0].price.energy_pj if is_whole else own[0].bound_pj
-        least_cycles[at, at] = own[-1].price.latency_cycles if is_whole else own[0].bound_cycles
+        least_pj[at,] = own[0].price.energy_pj if is_whole else own[0].bound_pj
+        least_cycles[at,] = own[-1].price.latency_cycles if is_whole else own[0].bound_cycles
         if not is_whole:
             left = min(left, value_of(searches.objective, own[0].bound_pj, own[0].bound_cycles))
-    own_least: dict[tuple[int, int], tuple[float, int]] = {}  # of mappings in which all of a span run together
+    own_least: dict[Span, tuple[float, int]] = {}  # of mappings in which all of a span run together
     by_energy = replace(searches, objective=Objective.ENERGY)
     by_latency = replace(searches, objective=Objective.LATENCY)
     count = 0
-    for number, ((first, last), some) in enumerate(groups.items()):
+    for number, (span, some) in enumerate(groups.items()):
         progress("fuse", 2 * number, 3 * len(groups))
-        energy, labels = _search(by_energy, energies, least_pj, (first, last), some)
-        cycles, more = _search(by_latency, fastest, least_cycles, (first, last), some)
+        energy, labels = _search(by_energy, energies, least_pj, span, some)
+        cycles, more = _search(by_latency, fastest, least_cycles, span, some)
         count += labels + more
-        own_least[first, last] = energy, int(cycles)
-        both = [*energies.get((first, last), []), *fastest.get((first, last), [])]
+        own_least[span] = energy, int(cycles)
+        both = [*energies.get(span, []), *fastest.get(span, [])]
         if both:
-            spans[first, last] = both
-    for number, ((first, last), some) in enumerate(groups.items()):
+            spans[span] = both
+    for number, (span, some) in enumerate(groups.items()):
         progress("fuse", 2 * len(groups) + number, 3 * len(groups))
-        known = _value(searches, _division(searches, spans, 0, end))
-        beside = None if (first, last) == (0, end) else _beside(searches, least_pj, least_cycles, (first, last), end)
-        least = own_least[first, last]
-        searched = best_product(searches.task(first, last), some, searches.objective, known, least, beside)
+        known = _value(searches, _division(searches, spans, searches.every))
+        beside = None if span == searches.every else _beside(searches, least_pj, least_cycles, span)
+        searched = best_product(searches.task(span), some, searches.objective, known, own_least[span], beside)
         count, left = count + searched.labels, min(left, searched.bound)
         if searched.found:
-            added = (_joined(first, last, one) for one in searched.found)
-            spans[first, last] = [*spans.get((first, last), []), *added]
+            spans[span] = [*spans.get(span, []), *(_joined(span, one) for one in searched.found)]
     return left, count
 
 
-def _beside(
-    searches: _Searches, least_pj: Bounds, least_cycles: Bounds, span: tuple[int, int], end: int
-) -> Beside:  # fmt: skip
-    """What the operators before and behind a span add at least, with what is done to intermediates in between."""
-    (first, last), picojoules, cycles = span, 0.0, 0.0
-    for start, stop, link in ((0, first - 1, first - 1), (last + 1, end, last)):
-        if start <= stop:
-            picojoules += _least_sum(least_pj, searches.passes_pj, start, stop) + searches.passes_pj[link]
-            cycles += _least_sum(least_cycles, searches.passes_cycles, start, stop) + searches.passes_cycles[link]
+def _beside(searches: _Searches, least_pj: Bounds, least_cycles: Bounds, span: Span) -> Beside:
+    """What the operators beside a span add at least, with what is done to intermediates in between."""
+    picojoules, cycles = 0.0, 0.0
+    for part, link in _others(searches.chain, span):
+        picojoules += _least_sum(searches.chain, least_pj, searches.passes_pj, part) + searches.passes_pj[link]
+        cycles += _least_sum(searches.chain, least_cycles, searches.passes_cycles, part) + searches.passes_cycles[link]
     return Beside(max(0, int(picojoules * FEMTO * (1 - 1e-9)) - 1), int(cycles))
+
+
+def _others(chain: Chain, span: Span) -> list[tuple[Span, int]]:
+    """What is left of a chain without some operators: parts that hang together, and the link between each and these."""
+    found: list[tuple[Span, int]] = []
+    rest = set(range(len(chain.operators))) - set(span)
+    for link in _read_by(chain, span, rest):
+        part = {link}
+        for number in range(link - 1, -1, -1):
+            if number in rest and chain.reader(number) in part:
+                part.add(number)
+        rest -= part
+        found.append((tuple(sorted(part)), link))
+    return [*found, (tuple(sorted(rest)), span[-1])] if rest else found
+
+
+def _read_by(chain: Chain, span: Span, inside: Collection[int]) -> list[int]:
+    """The operators, of some, whose results a span reads."""
+    return [link for link in range(span[-1]) if link in inside and link not in span and chain.reader(link) in span]
 
 
 def _sum_pj(division: Sequence[FoundGroup], passes: Sequence[float]) -> float:
@@ -325,32 +363,44 @@ class _Way:
     groups: tuple[FoundGroup, ...]
 
 
-def _division(searches: _Searches, spans: Spans, first: int, last: int) -> list[FoundGroup]:
-    """The division of some operators into groups that is best in the objective."""
+def _division(searches: _Searches, spans: Spans, every: Span) -> list[FoundGroup]:
+    """The division of some operators that hang together into groups that is best in the objective."""
     objective = searches.objective
-    ways: list[list[_Way]] = [[_Way(0.0, 0, ())]]
-    for end in range(first, last + 1):
+    ways: dict[int, list[_Way]] = {}  # of all that leads to an operator, and it
+    for end, some in _by_end(spans, every):
         options: list[_Way] = []
-        for start in range(first, end + 1):
-            for group in spans.get((start, end), []):
-                between_pj = searches.passes_pj[start - 1] if start > first else 0.0
-                between = searches.passes_cycles[start - 1] if start > first else 0
+        for span in some:
+            before = [_Way(0.0, 0, ())]
+            for link in _read_by(searches.chain, span, every):
+                before = [_after(searches, one, way, link) for one in before for way in ways[link]]
+            for group in spans[span]:
                 options += [
-                    _Way(
-                        way.energy_pj + between_pj + group.energy_pj,
-                        way.cycles + between + group.latency_cycles,
-                        (*way.groups, group),
-                    )
-                    for way in ways[start - first]
+                    _Way(way.energy_pj + group.energy_pj, way.cycles + group.latency_cycles, (*way.groups, group))
+                    for way in before
                 ]
         if objective is Objective.ENERGY:
-            ways.append([min(options, key=lambda one: (one.energy_pj, len(one.groups)))])
+            ways[end] = [min(options, key=lambda one: (one.energy_pj, len(one.groups)))]
         elif objective is Objective.LATENCY:
-            ways.append([min(options, key=lambda one: (one.cycles, one.energy_pj, len(one.groups)))])
+            ways[end] = [min(options, key=lambda one: (one.cycles, one.energy_pj, len(one.groups)))]
         else:
-            ways.append(_unbeaten(options))
-    chosen = min(ways[-1], key=lambda one: (value_of(objective, one.energy_pj, one.cycles), one.energy_pj))
+            ways[end] = _unbeaten(options)
+    chosen = min(ways[every[-1]], key=lambda one: (value_of(objective, one.energy_pj, one.cycles), one.energy_pj))
     return list(chosen.groups)
+
+
+def _after(searches: _Searches, one: _Way, other: _Way, link: int) -> _Way:
+    """Some operators and then others, whose result goes on over a link outside of groups."""
+    energy = one.energy_pj + other.energy_pj + searches.passes_pj[link]
+    return _Way(energy, one.cycles + other.cycles + searches.passes_cycles[link], (*one.groups, *other.groups))
+
+
+def _by_end(spans: Iterable[Span], every: Span) -> list[tuple[int, list[Span]]]:
+    """Of some operators the spans that end with each, those that begin first before others."""
+    found: dict[int, list[Span]] = {number: [] for number in every}
+    for span in sorted(spans):
+        if all(number in found for number in span):
+            found[span[-1]].append(span)
+    return list(found.items())
 
 
 def _unbeaten(ways: Sequence[_Way]) -> list[_Way]:
@@ -362,14 +412,15 @@ def _unbeaten(ways: Sequence[_Way]) -> list[_Way]:
     return kept
 
 
-def _least_sum(bounds: Bounds, passes: Sequence[float], first: int, last: int) -> float:
-    """Below what no division of some operators into groups comes."""
-    best = [0.0]
-    for end in range(first, last + 1):
-        options = [
-            best[start - first] + (passes[start - 1] if start > first else 0.0) + bounds[start, end]
-            for start in range(first, end + 1)
-            if (start, end) in bounds
-        ]
-        best.append(min(options))
-    return best[-1]
+def _least_sum(chain: Chain, bounds: Bounds, passes: Sequence[float], every: Span) -> float:
+    """Below what no division of some operators that hang together into groups comes."""
+    best: dict[int, float] = {}
+    for end, some in _by_end(bounds, every):
+        options: list[float] = []
+        for span in some:
+            total = 0.0
+            for link in _read_by(chain, span, every):
+                total = total + best[link] + passes[link]
+            options.append(total + bounds[span])
+        best[end] = min(options)
+    return best[every[-1]]

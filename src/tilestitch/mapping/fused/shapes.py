@@ -45,6 +45,7 @@ class Group:
     chain: Chain
     homes: tuple[TreeMemory, ...]
     sums: Sums
+    order: tuple[int, ...]  # of each operator its number among those that are to run together in any order
     bare: tuple[PlacedNest, ...] = field(init=False)  # each operator with its intermediates ending in their homes
     whole: tuple[tuple[int, ...], ...] = field(init=False)  # the iterations of each in a cell
     rooms: Rooms = field(init=False)
@@ -104,9 +105,9 @@ class Group:
         return bits * (1 + 1e-12)
 
     def _bare(self, number: int) -> PlacedNest:
-        placed = replace(self.chain.operators[number], slides=())
-        if number > 0:
-            placed = at_home(placed, self.chain.links[number - 1].read, self.homes[number - 1])
+        placed, links = replace(self.chain.operators[number], slides=()), self.chain.read_by(number)
+        for read, home in {self.chain.links[link].read: self.homes[link] for link in links}.items():
+            placed = at_home(placed, read, home)
         if number < len(self.homes):
             placed = at_home(placed, len(placed.nest.reads), self.homes[number])
         return placed
@@ -194,10 +195,9 @@ class Group:
         return frozenset(loop for loop, (some, all_) in enumerate(zip(extents, whole, strict=True)) if some < all_)
 
     def joints(self, number: int) -> tuple[frozenset[int], ...]:
-        """The loops of which an operator may be joined while others are whole: those of either intermediate."""
-        found: list[frozenset[int]] = []
-        if number > 0:
-            found.append(frozenset(one.reads for one in self.chain.crossings(number - 1)))
+        """The loops of which an operator may be joined while others are whole: those of any of its intermediates."""
+        links = self.chain.read_by(number)
+        found = [frozenset(one.reads for one in self.chain.crossings(link)) for link in links]
         if number < self.last:
             found.append(frozenset(one.writes for one in self.chain.crossings(number)))
         return tuple(found)
@@ -211,7 +211,7 @@ class Group:
         """Whether an operand is an intermediate between two operators of a block."""
         if number < last and operand == len(self.bare[number].nest.reads):
             return True
-        return number > first and operand == self.chain.links[number - 1].read
+        return any(link >= first and self.chain.links[link].read == operand for link in self.chain.read_by(number))
 
     def operands(self, first: int, last: int) -> list[tuple[int, int]]:
         """Operator and operand of everything that a block moves beside its own intermediates."""
@@ -294,7 +294,7 @@ class Group:
 
     def room(self, link: int, place: Place, *, is_read: bool) -> tuple[NDArray[np.float64], int]:
         """Bits of an intermediate at home: as complete sums and as partial ones; and which of the rooms that is."""
-        number = link + 1 if is_read else link
+        number = self.chain.reader(link) if is_read else link
         operand = self.chain.links[link].read if is_read else len(self.bare[number].nest.reads)
         one = self.laid(number, place.base)
         room = one.top(operand).room_bits[:, one.lattice.point(place.tile)]
@@ -306,7 +306,7 @@ def passes_pj(chain: Chain, link: int, memory: TreeMemory) -> float:
     if chain.links[link].passes == 0:
         return 0.0
     written, read = chain.intermediate(link)
-    home = chain.operators[link + 1].homes[chain.links[link].read]
+    home = chain.operators[chain.reader(link)].homes[chain.links[link].read]
     back = chain.operators[link].homes[-1]
     ports = [(memory.port(home, Flow.FEED), memory.read_pj), (memory.port(back, Flow.COLLECT), memory.write_pj)]
     each = sum(pj / port.width_bits for port, pj in ports if port is not None)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import permutations, product
 from math import inf
 
 from tilestitch.base.errors import TooLarge
+from tilestitch.hardware.tree import TreeMemory
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.cells import all_cells
 from tilestitch.mapping.fused.chain import Chain, axes_outside, homes_of
@@ -19,6 +20,7 @@ from tilestitch.mapping.fused.timed_sweep import Aim, is_above, most_cycles_of
 from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import SpatialSpace
+from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 
 # budgets, of the least that operators cost by themselves
@@ -31,7 +33,7 @@ POWERS = {Objective.LATENCY: (0, 1), Objective.EDP: (1, 1), Objective.ED2P: (1, 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Operators that run together, what each may spread, and how far a search goes."""
+    """Operators that run together, in any order, what each may spread, and how far a search goes."""
 
     chain: Chain
     sums: Sums
@@ -41,10 +43,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A mapping of operators that run together, and its price."""
+    """A mapping of operators that run together, its price, and which of them in which order."""
 
     mapping: FusedMapping
     price: FusedPrice
+    order: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +68,57 @@ class Beside:
 
 
 def groups_of(task: Task) -> list[Group]:
-    """All homes of the intermediates, all axes along which windows may be shared, and whether rows may be kept.
+    """All orders of the operators, homes, axes along which windows may be shared, and whether rows may be kept.
 
     Where homes repeat, all ways to spread the operators over their cells. No windows are shared where something is done
-    to an intermediate: to windows that are made again it would be done again.
+    to an intermediate: to windows that are made again it would be done again; nor where operators are not in a row.
     """
-    chain = task.chain
-    last = len(chain.operators) - 1
-    axes = () if any(link.passes for link in chain.links) else chain.window_axes()
-    along = [replace(chain, overlaps=frozenset({axis}), keeps=keeps) for axis in axes for keeps in (False, True)]
-    ways = [chain, *(one for one in along if one.has_halo(0, last))]
     found: list[Group] = []
     in_cells: list[Group] = []
-    for homes in product(*(homes_of(chain, link) for link in range(len(chain.links)))):
-        repeated = axes_outside(chain.tree, homes)
-        if not repeated:
-            found += [Group(way, homes, task.sums) for way in ways]
-        for cells in all_cells(chain, repeated, task.spaces) if repeated else ():
-            in_cells.append(Group(replace(chain, cells=cells), homes, task.sums))
+    for order in orders_of(task):
+        chain, spaces = task.chain.part(order), [task.spaces[number] for number in order]
+        last = len(chain.operators) - 1
+        axes = () if any(link.passes for link in chain.links) or not chain.is_row else chain.window_axes()
+        along = [replace(chain, overlaps=frozenset({axis}), keeps=keeps) for axis in axes for keeps in (False, True)]
+        ways = [chain, *(one for one in along if one.has_halo(0, last))]
+        for homes in _all_homes(chain):
+            repeated = axes_outside(chain.tree, homes)
+            if not repeated:
+                found += [Group(way, homes, task.sums, order) for way in ways]
+            for cells in all_cells(chain, repeated, spaces) if repeated else ():
+                in_cells.append(Group(replace(chain, cells=cells), homes, task.sums, order))
     return found + in_cells
+
+
+def orders_of(task: Task) -> list[tuple[int, ...]]:
+    """The orders in which operators can run; of those in which alike operators change places the first."""
+    chain, found, known = task.chain, list[tuple[int, ...]](), list[object]()
+    for order in permutations(range(len(chain.operators))):
+        places = {number: place for place, number in enumerate(order)}
+        if any(places[link] > places[chain.reader(link)] for link in range(len(chain.links))):
+            continue
+        part = chain.part(order)
+        operators = [(_without_names(part.operators[at]), task.spaces[one]) for at, one in enumerate(order)]
+        if (one := (operators, part.links, part.readers)) not in known:
+            known.append(one)
+            found.append(order)
+    return found
+
+
+def _without_names(placed: PlacedNest) -> PlacedNest:
+    """An operator as its loops are: whatever it and its arrays are called."""
+    nest = placed.nest
+    reads = tuple(replace(one, name="") for one in nest.reads)
+    return replace(placed, nest=replace(nest, name="", reads=reads, write=replace(nest.write, name="")))
+
+
+def _all_homes(chain: Chain) -> Iterator[tuple[TreeMemory, ...]]:
+    """The memory of every intermediate: results that meet have the same."""
+    links = range(len(chain.links))
+    firsts = [link for link in links if chain.meeting(link)[0] == link]
+    for homes in product(*(homes_of(chain, link) for link in firsts)):
+        known = dict(zip(firsts, homes, strict=True))
+        yield tuple(known[chain.meeting(link)[0]] for link in links)
 
 
 def _in_turn(searches: Sequence[GroupSearch]) -> Iterator[tuple[GroupSearch, bool]]:
@@ -104,7 +139,7 @@ def _in_turn(searches: Sequence[GroupSearch]) -> Iterator[tuple[GroupSearch, boo
 
 def least_energy(task: Task, groups: Sequence[Group], below_pj: float) -> Searched:
     """The mapping of least energy if it costs less than so much."""
-    searches = [GroupSearch(group, task.spaces, task.most_labels) for group in groups]
+    searches = [GroupSearch(group, _spaces(task, group), task.most_labels) for group in groups]
     best_fj, best = round(below_pj * FEMTO), None
     left_fj = min((search.floor_fj() for search in searches if search.has_more()), default=labels.NEVER)
     for search, is_allowed in _in_turn(sorted(searches, key=lambda one: one.least_fj())):
@@ -138,8 +173,12 @@ def _budgets(least: float, most: float) -> Iterator[float]:
 
 
 def _priced(found: Sequence[tuple[Group, Joined]]) -> tuple[Together, ...]:
-    mappings = [fused_mapping(group, joined) for group, joined in found]
-    return tuple(Together(one, fused_price(one)) for one in mappings)
+    mappings = [(fused_mapping(group, joined), group.order) for group, joined in found]
+    return tuple(Together(one, fused_price(one), order) for one, order in mappings)
+
+
+def _spaces(task: Task, group: Group) -> tuple[SpatialSpace | None, ...]:
+    return tuple(task.spaces[number] for number in group.order)
 
 
 def least_latency(task: Task, groups: Sequence[Group], known_cycles: int, known_pj: float) -> Searched:
@@ -306,7 +345,8 @@ def best_product(
 def _timed(task: Task, groups: Sequence[Group], *, counts_energy: bool) -> list[GroupSearch]:
     clocks = [Clock(group.chain.tree, group.ports_outside(), counts_energy) for group in groups]
     return [
-        GroupSearch(group, task.spaces, task.most_labels, clock) for group, clock in zip(groups, clocks, strict=True)
+        GroupSearch(group, _spaces(task, group), task.most_labels, clock)
+        for group, clock in zip(groups, clocks, strict=True)
     ]
 
 

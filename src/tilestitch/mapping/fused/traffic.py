@@ -28,12 +28,13 @@ class ChainTraffic:
 
 @dataclass(frozen=True, slots=True)
 class BufferedChain:
-    """Nests in a row behind a buffer of any capacity, of which up to `most` run together."""
+    """Nests that read from one another, as in a chain, behind a buffer of any capacity; up to `most` run together."""
 
     name: str
     nests: tuple[LoopNest, ...]
     links: tuple[Link, ...]
     most: int = MOST_OPERATORS
+    readers: tuple[int, ...] = ()
 
     @property
     def whole_bits(self) -> int:
@@ -51,7 +52,7 @@ class BufferedChain:
             for nest in self.nests
         )
         try:
-            found = best_chain(Chain(self.name, placed, self.links), most=self.most)
+            found = best_chain(Chain(self.name, placed, self.links, readers=self.readers), most=self.most)
         except DoesNotFit:
             return None
         if not found.is_proven:

@@ -15,19 +15,21 @@ from tilestitch.sim.tree.tiles import Digits, distinct
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """Which read of the next operator is the result of one, where it stays, and what is done to it there.
+    """Which read of an operator behind it is the result of one, where it stays, and what is done to it there.
 
     `passes` is how often each element is read and written in between, as softmax does along the axes `whole`. Where the
     next window finds what it has in common with this one, the innermost shared loop is that over windows, and so many
-    tiles `ahead` are written before the first one is read; they are at home beside the one that is written.
+    tiles `ahead` are written before the first one is read; they are at home beside the one that is written. Results
+    that are one and the same read are multiplied there, or added, element by element.
     """
 
     read: int
     home: str
-    shared: int  # loops, from the outermost, that both operators have in common
+    shared: int  # loops, from the outermost, that the operator and the next one have in common
     passes: int = 0
     whole: frozenset[int] = frozenset()
     ahead: int | None = None
+    is_factor: bool = False  # of results that meet
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,15 @@ Event = tuple[Moment, SharedLoops]
 
 @dataclass(frozen=True)
 class ChainRun:
-    """Operators in a row that run together on a tree: each with its loops, and with what passes from each to the next.
+    """Operators that run together on a tree, in this order: each with its loops, and with what passes between them.
 
-    The cuts of what passes between two operators end at its home.
+    What each but the last makes is read by the next one unless `readers` say otherwise. The cuts of what passes between
+    two operators end at its home.
     """
 
     operators: tuple[TreeRun, ...]
     links: tuple[ChainLink, ...]
+    readers: tuple[int, ...] = ()
 
     @cached_property
     def runs(self) -> tuple[TreeRun, ...]:
@@ -73,13 +77,37 @@ class ChainRun:
         return tuple(self._run(number) for number in range(len(self.operators)))
 
     def _run(self, number: int) -> TreeRun:
-        one, kept, stops = self.operators[number], [], []
-        for link, operand in ((number - 1, None), (number, one.written)):
-            if 0 <= link < len(self.links):
-                has = self.links[link]
-                stops.append(len(one.loops) - has.shared)
-                kept.append(Kept(has.read if operand is None else operand, has.home, stops[-1]))
-        return replace(one, stops=tuple(stops), kept=tuple(kept))
+        one, count = self.operators[number], len(self.operators[number].loops)
+        kept = {self.links[link].read: link for link in self.read_by(number)}  # of those that meet the last one
+        kept |= {one.written: number} if number < len(self.links) else {}
+        return replace(
+            one,
+            stops=tuple(count - shared for shared in self._shared_with_others(number)),
+            kept=tuple(Kept(operand, self.links[at].home, count - self.common(at)) for operand, at in kept.items()),
+        )
+
+    def _shared_with_others(self, number: int) -> list[int]:
+        """The numbers of loops that an operator shares with others, before it and behind it."""
+        links = [self.links[first:number] for first in range(number)]
+        links += [self.links[number:last] for last in range(number + 1, len(self.operators))]
+        return sorted({min(link.shared for link in some) for some in links}, reverse=True)
+
+    def reader(self, link: int) -> int:
+        """The operator that reads the result of one."""
+        return self.readers[link] if self.readers else link + 1
+
+    def read_by(self, number: int) -> list[int]:
+        """The operators whose results one reads."""
+        return [link for link in range(min(number, len(self.links))) if self.reader(link) == number]
+
+    def meeting(self, link: int) -> list[int]:
+        """The operators whose results meet that of one in the same read, itself included."""
+        read = self.links[link].read
+        return [one for one in self.read_by(self.reader(link)) if self.links[one].read == read]
+
+    def common(self, link: int) -> int:
+        """How many loops, from the outermost, an operator and the reader of its result share."""
+        return min(one.shared for one in self.links[link : self.reader(link)])
 
     @cached_property
     def root(self) -> SharedLoops:
@@ -158,7 +186,10 @@ class ChainRun:
     def home_shape(self, link: int) -> tuple[int, ...]:
         """The extents of what is at home at a time, as the one operator writes it and the other one reads it."""
         written = map(sum, zip(self.first_written(link), self._tile(link, self.runs[link].written), strict=True))
-        return tuple(map(max, zip(written, self._tile(link + 1, self.links[link].read), strict=True)))
+        reader = self.reader(link)
+        counts = self._counts(reader, len(self.runs[reader].loops) - self.common(link))
+        read = self.runs[reader].operands[self.links[link].read].extents(counts)
+        return tuple(map(max, zip(written, read, strict=True)))
 
     def written_shape(self, link: int) -> tuple[int, ...]:
         """The part of it that is written: without what lies behind the ends of loops."""
@@ -168,14 +199,16 @@ class ChainRun:
 
     def read_shape(self, link: int) -> tuple[int, ...]:
         """The part of it that is read: without what lies behind the ends of loops."""
-        other, read = self.runs[link + 1], self.links[link].read
-        counts = map(min, zip(self._counts(link + 1, read), other.extents, strict=True))
+        reader, read = self.reader(link), self.links[link].read
+        other = self.runs[reader]
+        inside = self._counts(reader, len(other.loops) - self.common(link))
+        counts = map(min, zip(inside, other.extents, strict=True))
         return other.operands[read].extents(tuple(counts))
 
     def valid_shape(self, link: int, number: int) -> tuple[int, ...]:
         """The part of it that is not behind the end of the intermediate, in one iteration of the shared loops."""
         one, left = self.runs[link], list(self.runs[link].nest.write.shape)
-        for place in range(len(one.loops) - self.links[link].shared, len(one.loops)):
+        for place in range(len(one.loops) - self.common(link), len(one.loops)):
             loop, factor = one.loops[place]
             axis = next(at for at, terms in enumerate(one.nest.write.axes) if terms[0][0] == loop)
             left[axis] -= number % factor * self.weight(link, place)
@@ -187,13 +220,14 @@ class ChainRun:
         return next(one.weight for one in Digits(self.runs[number]).every if one.place == place)
 
     def _tile(self, number: int, operand: int) -> tuple[int, ...]:
-        return self.runs[number].operands[operand].extents(self._counts(number, operand))
+        run = self.runs[number]
+        return run.operands[operand].extents(self._counts(number, run.loops_of(operand)))
 
-    def _counts(self, number: int, operand: int) -> list[int]:
-        """Iterations of each loop in what is at home of an operand."""
+    def _counts(self, number: int, inside: int) -> list[int]:
+        """Iterations of each loop of an operator inside so many of them."""
         run = self.runs[number]
         counts = [1] * len(run.nest.loops)
-        for loop, factor in (*run.loops[: run.loops_of(operand)], *((loop, factor) for _, loop, factor in run.spread)):
+        for loop, factor in (*run.loops[:inside], *((loop, factor) for _, loop, factor in run.spread)):
             counts[loop] *= factor
         return counts
 
@@ -213,17 +247,18 @@ def expect_chain(run: ChainRun) -> None:
 
 
 def _expect_link(run: ChainRun, link: int) -> None:
-    one, other, has = run.operators[link], run.operators[link + 1], run.links[link]
+    one, other, has, reader = run.operators[link], run.operators[run.reader(link)], run.links[link], run.reader(link)
     where = f"{one.nest.name} to {other.nest.name} on {one.tree.name}"
     axes = list(zip(one.nest.write.axes, other.nest.reads[has.read].axes, strict=True))
     steps = {(made[0][0], loop): (axis, step) for axis, (made, taken) in enumerate(axes) for loop, step in taken}
-    outer = [range(len(own.loops) - has.shared, len(own.loops)) for own in (one, other)]
+    shared = run.common(link)
+    outer = [range(len(own.loops) - shared, len(own.loops)) for own in (one, other)]
     for place, reads in zip(*outer, strict=True):
         axis, step = steps.get((one.loops[place][0], other.loops[reads][0]), (-1, 0))
         is_kept = has.ahead is not None and place == outer[0][0]
         is_same = is_kept or one.loops[place][1] == other.loops[reads][1]
-        if not is_same or run.weight(link, place) != step * run.weight(link + 1, reads):
-            raise InvalidIR(f"{where}: the outermost {has.shared} loops are not the same")
+        if not is_same or run.weight(link, place) != step * run.weight(reader, reads):
+            raise InvalidIR(f"{where}: the outermost {shared} loops are not the same")
         if axis in has.whole:
             raise InvalidIR(f"{where}: a shared loop divides what is needed as a whole")
     home = run.runs[link].chains[one.written][-1]
@@ -274,14 +309,8 @@ def rooms_of(run: ChainRun) -> tuple[Room, ...]:
                     if common is None or level == len(chain) - 1 or place > len(one.loops) - common:
                         taken[memory.name] += _stored(digits[number], operand, level)
         for link, has in enumerate(run.links):
-            block = run.around(link, len(run.operators[link].loops) - has.shared + 1)
-            near = [one for one in block.inside if one.last == link or one.first == link + 1]
-            for one, number in zip(near, (link, link + 1), strict=True):
-                if one.first <= now <= one.last:
-                    operand = has.read if number > link else run.runs[link].written
-                    bits = _stored(digits[number], operand, len(run.runs[number].chains[operand]) - 1)
-                    taken[has.home] += bits if number == link else bits * _more_of_read(run, digits, link)
-            if now != link + 1:
+            taken[has.home] += _at_home(run, digits, link, now)
+            if now != run.reader(link):
                 taken[has.home] += _kept_bits(run, digits, link)
             inner.add(has.home)
         for memory in run.operators[0].tree.memories:
@@ -289,6 +318,32 @@ def rooms_of(run: ChainRun) -> tuple[Room, ...]:
             if memory.name in inner and (memory.name not in found or bits > found[memory.name].bits):
                 found[memory.name] = Room(memory.name, run.runs[now].nest.name, bits, memory.size_bits)
     return tuple(found.values())
+
+
+def _at_home(run: ChainRun, digits: Sequence[Digits], link: int, now: int) -> int | Fraction:
+    """Bits of an intermediate while an operator runs: as it is written, complete until its reader runs, as it is read.
+
+    Where others run before the reader in the loops inside, the larger of both. Results that meet are one from then on,
+    unless they come from further out than the last of them.
+    """
+    one, reader, has = run.runs[link], run.reader(link), run.links[link]
+    block = run.around(link, len(one.loops) - run.common(link) + 1)
+    parts = [part for part in block.inside if part.last >= link and part.first <= reader]
+    at = next((number for number, part in enumerate(parts) if part.first <= now <= part.last), None)
+    if at is None:
+        return 0
+    if at == 0:
+        return _stored(digits[link], one.written, len(one.chains[one.written]) - 1)
+    here = digits[link].inside(one.written, len(one.chains[one.written]) - 1)
+    complete = distinct(one.nest.write, here, boxes=one.tree.moves_boxes) * one.final_bits
+    if at < len(parts) - 1:
+        return complete
+    if any(other > link and run.common(other) == run.common(link) for other in run.meeting(link)):
+        return 0
+    bits = _stored(digits[reader], has.read, len(run.runs[reader].chains[has.read]) - 1, run.common(link))
+    if reader > parts[-1].first:
+        return max(bits, complete)
+    return bits * _more_of_read(run, digits, link)
 
 
 def _kept_bits(run: ChainRun, digits: Sequence[Digits], link: int) -> int:
@@ -303,17 +358,17 @@ def _more_of_read(run: ChainRun, digits: Sequence[Digits], link: int) -> Fractio
     ahead, (axis, rows) = run.links[link].ahead, run.kept_along(link) if run.links[link].ahead else (0, 0)
     if not ahead:
         return Fraction(1)
-    other, read = run.runs[link + 1], run.links[link].read
+    other, read = run.runs[run.reader(link)], run.links[link].read
     array = other.operands[read]
     along = replace(array, axes=(array.axes[axis],), shape=(array.shape[axis],))
-    here = digits[link + 1].inside(read, len(other.chains[read]) - 1)
+    here = digits[run.reader(link)].inside(read, len(other.chains[read]) - 1)
     return Fraction((ahead + 1) * rows, distinct(along, here, boxes=other.tree.moves_boxes))
 
 
-def _stored(digits: Digits, operand: int, level: int) -> int:
+def _stored(digits: Digits, operand: int, level: int, outside: int | None = None) -> int:
     """Bits of an operand in one memory of a level: of two buffers as much again, unless a tile is all that there is.
 
-    Sums have their full width where they are added to.
+    Sums have their full width where they are added to. At the home of an intermediate so many loops are `outside`.
     """
     run = digits.run
     array, memory = run.operands[operand], run.chains[operand][level]
@@ -321,7 +376,10 @@ def _stored(digits: Digits, operand: int, level: int) -> int:
     bits = bits_across(digits, operand, level)
     if is_last and run.kept_at(operand) is None:
         return prod(array.shape) * bits
-    here = tuple(one for one in digits.inside(operand, level) if one.place is not None or one.axis in memory.serves)
+    held = digits.inside(operand, level)
+    if is_last and outside is not None:
+        held = tuple(one for one in digits.every if one.place is None or one.place < len(run.loops) - outside)
+    here = tuple(one for one in held if one.place is not None or one.axis in memory.serves)
     room = distinct(array, here, boxes=run.tree.moves_boxes) * bits
     if is_last:
         return room

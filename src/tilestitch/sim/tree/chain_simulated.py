@@ -6,6 +6,7 @@ loops that it shares with others have longer: they move whatever turn it is, as 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from tilestitch.base.shown import Brief
 from tilestitch.ir.choices import Values
 from tilestitch.sim.tree.chain import ChainRun, Moment, Room, SharedLoops, expect_chain, rooms_of
 from tilestitch.sim.tree.chain_plan import Pass, joined, pass_of
-from tilestitch.sim.tree.chain_values import Operands, chain_operands, expect_right, passed_on
+from tilestitch.sim.tree.chain_values import Operands, chain_operands, expect_right, met, passed_on
 from tilestitch.sim.tree.clock import (
     BETWEEN,
     COMPUTE,
@@ -110,21 +111,25 @@ def simulate_chain(
     Raises `InputError` for what is not simulated, `InvalidIR` where loops, rooms or the result are wrong.
     """
     nests = [one.nest for one in run.operators]
-    operands = None if values is Values.NONE else chain_operands(nests, run.links, values)
+    operands = None if values is Values.NONE else chain_operands(nests, run.links, values, run.readers)
     found = run_chain(run, operands, progress)
     if operands is not None:
         assert found.result is not None
         where = f"{' > '.join(nest.name for nest in nests)} on {run.operators[0].tree.name}"
-        expect_right(where, found.result, nests, run.links, operands)
+        expect_right(where, found.result, nests, run.links, operands, run.readers)
     return found
 
 
 def run_chain(
-    run: ChainRun, operands: Operands | None = None, progress: Callable[[int, int], None] | None = None
+    run: ChainRun,
+    operands: Operands | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    beside: Mapping[tuple[int, int], np.ndarray] = MappingProxyType({}),
 ) -> SimulatedChain:
     """Simulate operators with these arrays as what is read, or without values; no result is compared.
 
-    Raises as `simulate_chain`.
+    With what an operator reads of others, arrays that are `beside` it meet, by operator and read: they were made
+    before. Raises as `simulate_chain`.
     """
     expect_chain(run)
     every = [streams_of(one) for one in run.runs]
@@ -133,7 +138,7 @@ def run_chain(
     memories = _nothing(every, len(passes)) if operands is None else _memories(run, every, operands, len(passes))
     state = np.zeros(STATE_NUMBERS, np.int64)
     tally = tally_of(len(ports), len(operand_names(run)))
-    clock = _Clock(run, plan, memories, state, beginning(plan, tally), tally, passes, progress)
+    clock = _Clock(run, plan, memories, state, beginning(plan, tally), tally, passes, progress, beside)
     for moment, block in run.events():
         clock.go_on(moment, block)
     causes = causes_of_chain(run)
@@ -234,9 +239,7 @@ def _memories(run: ChainRun, every: Sequence[Streams], operands: Operands, passe
         size += int(np.prod(shape))
     placed: list[list[list[Store]]] = []
     for number, one in enumerate(every):
-        kept = {}
-        if number > 0:
-            kept[run.links[number - 1].read] = homes[number - 1]
+        kept = {run.links[link].read: homes[link] for link in run.read_by(number)}  # what meets is in the last one
         if number < len(homes):
             first, shape = homes[number]
             kept[one.run.written] = first + int(np.ravel_multi_index(run.first_written(number), shape)), shape
@@ -302,6 +305,7 @@ class _Clock:
     tally: TreeTally
     passes: Sequence[Pass]
     progress: Callable[[int, int], None] | None
+    beside: Mapping[tuple[int, int], np.ndarray] = field(default_factory=dict)
     gated: dict[SharedLoops, np.ndarray] = field(init=False)  # the streams that a block opens
     opens: np.ndarray = field(init=False)  # and their tiles in a visit
     emptied: list[int] = field(init=False)  # how often each home was
@@ -329,6 +333,7 @@ class _Clock:
             self._begin(block)
         elif moment is Moment.PASS:
             self._pass(block.last)
+            self._meet(block.last, block)
         elif moment is Moment.STEPS:
             one = self.run.operators[block.first]
             self._want(block)
@@ -341,6 +346,9 @@ class _Clock:
                 self._advance(block.last, int(self.now.steps[block.last]), LAST_STORE if is_last else BETWEEN)
             if not block.inside:
                 self._end(block.first)
+            link = block.last
+            if link < len(self.run.links) and not self.run.links[link].passes:
+                self._meet(link, block)
 
     @property
     def is_full(self) -> bool:
@@ -353,7 +361,7 @@ class _Clock:
         if block in self.gated:
             self.now.opened[self.gated[block]] += self.opens[self.gated[block]]
         link = block.last
-        if self.memories.homes and link < len(self.run.links) and self.run.links[link].shared == block.outside:
+        if self.memories.homes and link < len(self.run.links) and self.run.common(link) == block.outside:
             self._make_room(link)
         if self.memories.homes and not block.inside and block.first > 0:
             link = block.first - 1
@@ -388,6 +396,32 @@ class _Clock:
             home, first = self.memories.home(link), self.run.first_written(link)
             for axis, size in enumerate(self.run.valid_shape(link, self.emptied[link] - 1)):
                 np.moveaxis(home, axis, 0)[first[axis] + size :] = 0
+
+    def _meet(self, link: int, block: SharedLoops) -> None:
+        """What others have made for the same read meets the tile at home, where that is complete."""
+        run, meeting = self.run, self.run.meeting(link)
+        if not self.memories.homes or link != meeting[-1] or block.outside != run.common(link):
+            return
+        home, has, reader = self.memories.home(link), run.links[link], run.reader(link)
+        others = [(self.memories.home(other), run.common(other)) for other in meeting[:-1]]
+        if (reader, has.read) in self.beside:
+            others.append((self.beside[reader, has.read], 0))
+        for other, outside in others:
+            first = self._begins(link, outside)
+            within = tuple(slice(at, at + size) for at, size in zip(first, home.shape, strict=True))
+            here = tuple(slice(0, size) for size in other[within].shape)
+            home[here] = met(home[here], other[within], has)
+
+    def _begins(self, link: int, outside: int) -> list[int]:
+        """Where the tile at home begins in that of fewer loops that are outside."""
+        one, number = self.run.runs[link], self.emptied[link] - 1
+        found = [0] * len(one.nest.write.axes)
+        for place in range(len(one.loops) - self.run.common(link), len(one.loops) - outside):
+            loop, factor = one.loops[place]
+            axis = next(at for at, terms in enumerate(one.nest.write.axes) if terms[0][0] == loop)
+            found[axis] += number % factor * self.run.weight(link, place)
+            number //= factor
+        return found
 
     def _want(self, block: SharedLoops) -> bool:
         """All of a visit has to end before anything else: whether some of it has not."""

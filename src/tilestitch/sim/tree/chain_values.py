@@ -14,14 +14,13 @@ Operands = Sequence[Sequence[np.ndarray | None]]  # of each operator what it rea
 _ULP = float(np.finfo(np.float32).eps)
 
 
-def chain_operands(nests: Sequence[LoopNest], links: Sequence[ChainLink], values: Values) -> Operands:
-    """Arrays for all that nests read, each the result of the one before but for that."""
-    found: list[list[np.ndarray | None]] = []
-    for number, nest in enumerate(nests):
-        arrays: list[np.ndarray | None] = [*random_operands(nest, values)]
-        if number > 0:
-            arrays[links[number - 1].read] = None
-        found.append(arrays)
+def chain_operands(
+    nests: Sequence[LoopNest], links: Sequence[ChainLink], values: Values, readers: Sequence[int] = ()
+) -> Operands:
+    """Arrays for all that nests read but for results of others; each is read by the next one unless `readers` say."""
+    found: list[list[np.ndarray | None]] = [[*random_operands(nest, values)] for nest in nests]
+    for link, reader in zip(links, readers or range(1, len(nests)), strict=True):
+        found[reader][link.read] = None
     return found
 
 
@@ -37,27 +36,48 @@ def passed_on(array: np.ndarray, link: ChainLink) -> np.ndarray:
     return found / found.sum(axis=axes, keepdims=True)
 
 
+def met(one: np.ndarray, other: np.ndarray, link: ChainLink) -> np.ndarray:
+    """What two results are where they meet."""
+    return one * other if link.is_factor else one + other
+
+
 def expected(
-    nests: Sequence[LoopNest], links: Sequence[ChainLink], operands: Operands
+    nests: Sequence[LoopNest], links: Sequence[ChainLink], operands: Operands, readers: Sequence[int] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
     """What numpy makes of nests one after another, and by how much float32 may differ from that at most."""
+    reading = readers or range(1, len(nests))
     value = error = np.zeros(())
+    known: list[tuple[np.ndarray, np.ndarray]] = []  # of each link the result as it is passed on
     for number, nest in enumerate(nests):
-        arrays = [array for array in operands[number] if array is not None]
-        is_float, read = np.issubdtype(arrays[0].dtype, np.floating), -1
-        if number > 0:
-            read = links[number - 1].read
-            value, error = (padded(one, nest.reads[read].shape) for one in (value, error))
-            arrays.insert(read, value if is_float else value.astype(arrays[0].dtype))  # as memories hold it
+        made: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        for before, link in enumerate(links[:number]):
+            if reading[before] == number:
+                made[link.read] = _met(made.get(link.read), known[before], link)
+        dtype = next((array.dtype for array in operands[number] if array is not None), None)
+        dtype = dtype or next(array.dtype for arrays in operands for array in arrays if array is not None)
+        is_float = np.issubdtype(dtype, np.floating)
+        arrays: list[np.ndarray] = []
+        apart: list[np.ndarray | None] = []  # by how much what is read may differ
+        for at, array in enumerate(operands[number]):
+            if array is None:
+                value, before = (padded(one, nest.reads[at].shape) for one in made[at])
+                arrays.append(value if is_float else value.astype(dtype))  # as memories hold it
+                apart.append(before)
+            else:
+                arrays.append(array)
+                apart.append(None)
         value = computed(nest, arrays)
-        before, error = error, np.zeros(value.shape)
+        error = np.zeros(value.shape)
         if is_float:
             error = rounding_bound(nest, arrays)
-            if number > 0:
-                apart = [before if at == read else np.abs(array) for at, array in enumerate(arrays)]
-                error = error + rounding_bound(nest, apart) + computed(nest, apart)
+            sizes = [np.abs(array) for array in arrays]
+            for at, before in enumerate(apart):
+                if before is not None:
+                    own = [before if at == one else size for one, size in enumerate(sizes)]
+                    error = error + rounding_bound(nest, own) + computed(nest, own)
+                    sizes[at] = sizes[at] + before  # as others may differ at the same time
         else:
-            value = value.astype(arrays[0].dtype)
+            value = value.astype(dtype)
         if number < len(links) and links[number].passes:
             whole = links[number].whole
             value = passed_on(value, links[number])
@@ -65,7 +85,21 @@ def expected(
                 axes = tuple(sorted(whole))
                 length = int(np.prod([value.shape[axis] for axis in axes]))
                 error = value * (np.expm1(2 * error.max(axis=axes, keepdims=True)) + 4 * (length + 8) * _ULP)
+        known.append((value, error))
     return value, error
+
+
+def _met(
+    one: tuple[np.ndarray, np.ndarray] | None, other: tuple[np.ndarray, np.ndarray], link: ChainLink
+) -> tuple[np.ndarray, np.ndarray]:
+    """What two results are where they meet, and by how much that may differ; the first may be nothing yet."""
+    if one is None:
+        return other
+    (left, its), (right, other_its) = one, other
+    value, error = met(left, right, link), its + other_its
+    if link.is_factor:
+        error = np.abs(left) * other_its + its * np.abs(right) + its * other_its
+    return value, error + (np.abs(value) + error) * _ULP
 
 
 def padded(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -76,10 +110,15 @@ def padded(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def expect_right(
-    where: str, result: np.ndarray, nests: Sequence[LoopNest], links: Sequence[ChainLink], operands: Operands
+    where: str,
+    result: np.ndarray,
+    nests: Sequence[LoopNest],
+    links: Sequence[ChainLink],
+    operands: Operands,
+    readers: Sequence[int] = (),
 ) -> None:
     """Raises `InvalidIR` where a result is not numpy's; of floats where it is further from it than rounding goes."""
-    value, allowed = expected(nests, links, operands)
+    value, allowed = expected(nests, links, operands, readers)
     wrong = np.argwhere(~(np.abs(result.astype(value.dtype) - value) <= allowed))
     if len(wrong) > 0:
         at = tuple(int(one) for one in wrong[0])
