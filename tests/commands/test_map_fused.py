@@ -11,6 +11,7 @@ from tilestitch.api import load_graph
 from tilestitch.base.errors import InputError
 from tilestitch.cli.main import main
 from tilestitch.commands.map.chains import chains_of, einsum_chain
+from tilestitch.commands.map.fused_page import drawn_chain
 from tilestitch.ir.choices import Objective
 from tilestitch.passes import simplify
 
@@ -54,6 +55,7 @@ def test_a_line_whose_products_are_no_row_is_a_tree():
         (1, 0, [], False),
     ]
     assert found.nests[3].write.element_bits == 4
+    assert found.nests[4].reads[1].name == "(V+U)"
     assert einsum_chain(line.replace(" + U", " * U")).links[2].is_factor
 
 
@@ -67,7 +69,8 @@ def test_a_gated_mlp_of_a_network_is_a_tree():
     options = [FuseOptions(count) for count in (2, 3)]
     two, three = (map_fused("llama-block-prefill-8:small", "tpu-v4i", one, layers=["mlp.up"]) for one in options)
     assert three.energy_pj < two.energy_pj < three.unfused_pj
-    ((_, found),) = three.chains
+    ((chain, found),) = three.chains
+    assert drawn_chain(three, chain, found)["groups"][0]["readers"] == [2, 2]
     assert [group.numbers for group in found.groups] == [(0, 1, 2)]
     assert "C of mlp.up stays in vmem, in one of them, mul there, where it meets that of mlp.gate" in str(three)
     told = json.loads(three.to_json())["chains"][0]

@@ -1,6 +1,6 @@
 // The panes of simulated fused mappings: the verdict, the chains, their ports cycle by cycle, and what runs together.
 
-import { ChainPane, type DrawnChains, namesOf } from "./chains";
+import { ChainPane, type DrawnChains, namesOf, treeLabel } from "./chains";
 import { element } from "./dom";
 import { count, counted, cycles, energy, fixed, percent, seconds } from "./format";
 import { LayerTable, layerAt } from "./layers";
@@ -12,6 +12,7 @@ import { machinePane } from "./tree";
 
 interface SimulatedRow {
   operators: string[];
+  readers?: number[]; // of each but the last which of them reads its result, where that is not the next one
   times: number;
   verified: boolean;
   simulated: { cycles: number; energy_pj: number };
@@ -20,6 +21,7 @@ interface SimulatedRow {
   of_unfused: number;
   groups: {
     operators: string[];
+    mapping?: { readers?: number[] }; // of several
     simulated: { cycles: number; cycles_by_cause: Record<string, number> };
     statistics: { ports: { port: string; busy_cycles: number }[] };
   }[];
@@ -130,7 +132,7 @@ function recorded(page: ResultPage, summary: Summary, names: string[], run: numb
   );
   const { groups } = summary.report.chains[number];
   const { recordings, instead } = summary.chains[number];
-  const together = (group: number) => groups[group].operators.join(" > ");
+  const together = (group: number) => treeLabel(groups[group].operators, groups[group].mapping?.readers);
   const places = recordings.map((one) => ({ ...one, name: `${together(one.group)}, ${one.name}` }));
   const chosen = places.find((one) => one.run === run) ?? places[0];
   const { simulated, statistics } = groups[chosen.group];

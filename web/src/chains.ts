@@ -9,6 +9,7 @@ import { energies, levelLine, machinePane, type TreeMapped, treeCode } from "./t
 
 export interface Group {
   operators: string[];
+  readers?: number[]; // of each but the last which of them reads its result, where that is not the next one
   nests: string[];
   energy_pj: number;
   unfused_pj: number;
@@ -20,6 +21,7 @@ export interface Group {
 
 export interface ChainRow {
   operators: string[];
+  readers?: number[]; // as of a group
   times: number;
   energy_pj: number;
   unfused_pj: number;
@@ -71,11 +73,22 @@ export async function chainPanes(page: ResultPage, summary: ChainsSummary): Prom
 }
 
 /** Chains by number, since two may have operators of the same names. */
-export function namesOf(chains: readonly { operators: string[] }[]): string[] {
-  return chains.map(({ operators }, at) => {
-    const ends = operators.length < 5 ? operators : [operators[0], "...", operators[operators.length - 1]];
-    return `${at + 1} ${ends.join(" > ")}`;
+export function namesOf(chains: readonly { operators: string[]; readers?: number[] }[]): string[] {
+  return chains.map(({ operators, readers }, at) => {
+    const ends = `${operators[0]} > ... > ${operators[operators.length - 1]}`;
+    return `${at + 1} ${operators.length < 5 ? treeLabel(operators, readers) : ends}`;
   });
+}
+
+/** Operators with what reads what: `a > b` in a row, `(a, b) > c` where one reads the results of several. */
+export function treeLabel(operators: readonly string[], readers?: readonly number[]): string {
+  const told: string[] = [];
+  operators.forEach((name, number) => {
+    const before = told.filter((_, link) => (readers === undefined ? link + 1 : readers[link]) === number);
+    const together = before.length === 1 ? before[0] : `(${before.join(", ")})`;
+    told.push(before.length > 0 ? `${together} > ${name}` : name);
+  });
+  return told[told.length - 1];
 }
 
 function verdict(summary: ChainsSummary): ResultPane {
@@ -154,7 +167,7 @@ export class ChainPane implements ResultPane {
     const together = group.operators.length > 1;
     const beside = together ? `, ${energy(group.unfused_pj)} unfused` : "";
     return [
-      element("h3", {}, `${group.operators.join(" > ")}: ${together ? "together" : "alone"}`),
+      element("h3", {}, `${treeLabel(group.operators, group.readers)}: ${together ? "together" : "alone"}`),
       element("p", {}, `${energy(group.energy_pj)}${beside} (estimated)`),
       ...group.nests.map((nest) => element("p", { class: "note" }, nest)),
       ...group.stays.map((line) => element("p", {}, line)),

@@ -221,11 +221,22 @@ def einsum_chain(text: str) -> NamedChain:
     is_row = all(readers[number] == number + 1 for number in range(count))
     return NamedChain(
         tuple(nest.name for nest in nests),
-        tuple(nests),
+        tuple(_named_as_it_meets(nest, met) for nest, met in zip(nests, meeting, strict=True)),
         tuple(links[number] for number in range(count)),
         tuple(between[number] for number in range(count)),
         readers=() if is_row else tuple(readers[number] for number in range(count)),
     )
+
+
+def _named_as_it_meets(nest: LoopNest, meeting: Mapping[str, tuple[tuple[str, ...], bool]]) -> LoopNest:
+    """A nest that reads what meets by a name of all its parts, such as `(G*U)`."""
+    reads = [
+        replace(array, name=f"({('*' if meeting[array.name][1] else '+').join(meeting[array.name][0])})")
+        if array.name in meeting
+        else array
+        for array in nest.reads
+    ]
+    return replace(nest, reads=tuple(reads))
 
 
 def _reads_again(nests: Sequence[LoopNest], number: int, later: int) -> bool:

@@ -54,6 +54,11 @@ def _group(mapped: MappedChains, chain: NamedChain, found: FoundChain, group: Fo
     numbers, names = group.numbers, names_of(chain, group)
     return {
         "operators": list(names),
+        **(
+            {}
+            if group.mapping is None or group.mapping.chain.is_row
+            else {"readers": list(group.mapping.chain.readers)}
+        ),
         "nests": [nest_text(found.chain.operators[number].nest) for number in numbers],
         "energy_pj": group.energy_pj,
         "unfused_pj": sum(found.unfused[number].price.energy_pj for number in numbers)

@@ -243,6 +243,7 @@ def _statistics(number: int, chain: SimulatedFused, group: SimulatedGroup, one: 
 def _chain(one: SimulatedFused, *, stats: bool) -> dict[str, Any]:
     return {
         "operators": list(one.chain.names),
+        **({"readers": list(one.chain.readers)} if one.chain.readers else {}),
         "between": [list(kinds) for kinds in one.chain.between],
         "times": one.chain.times,
         "macs": one.macs,
