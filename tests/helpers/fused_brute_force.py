@@ -262,30 +262,34 @@ def _passes(chain, link, home):
 def _fitting(chain, homes, shared, found, below):
     """The least energy of options that fit together in every memory that all units share."""
     best = below
-    memories = [memory.name for memory in chain.tree.memories]
-    firsts, count = [some[0] for some in found], len(found)  # what intermediates take does not depend on the option
     least = [0, *itertools.accumulate(one[0][0] for one in reversed(found))][::-1]
-    tables = []
-    for number, some in enumerate(found):
-        used = [_used_by(chain, homes, shared, firsts, number, one) for one in some]
-        table = np.array([[[one[memory, phase] for memory in memories] for phase in range(count)] for one in used])
-        tables.append((np.array([one[0] for one in some]), table.reshape(len(some), -1).astype(float)))
-    limits = np.tile([float(memory.size_bits) for memory in chain.tree.memories], count)
+    tables, limits = rooms_taken(chain, homes, shared, found)
 
     def grow(number, energy, taken):
         nonlocal best
-        energies, used = tables[number]
-        here = np.flatnonzero((taken + used <= limits).all(axis=1))
-        for at in here.tolist():  # in ascending order
-            if energy + energies[at] + least[number + 1] >= best:
+        used = tables[number]
+        for at in np.flatnonzero((taken + used <= limits).all(axis=1)).tolist():  # in ascending order
+            so_far = energy + found[number][at][0]
+            if so_far + least[number + 1] >= best:
                 break
-            if number == count - 1:
-                best = energy + energies[at]
+            if number == len(found) - 1:
+                best = so_far
                 break
-            grow(number + 1, energy + energies[at], taken + used[at])
+            grow(number + 1, so_far, taken + used[at])
 
     grow(0, 0, np.zeros(len(limits)))
     return best
+
+
+def rooms_taken(chain, homes, shared, found):
+    """By operator a row for each of its options: bits of each memory while each operator runs; and what there is."""
+    memories = [memory.name for memory in chain.tree.memories]
+    firsts, tables = [some[0] for some in found], []  # what intermediates take does not depend on the option
+    for number, some in enumerate(found):
+        used = [_used_by(chain, homes, shared, firsts, number, one) for one in some]
+        every = [[[one[memory, phase] for memory in memories] for phase in range(len(found))] for one in used]
+        tables.append(np.array(every, float).reshape(len(some), -1))
+    return tables, np.tile([float(memory.size_bits) for memory in chain.tree.memories], len(found))
 
 
 def _usage(chain, homes, shared, chosen):

@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import cache
 from math import ceil, inf, prod
 
+import numpy as np
+
 from tests.helpers.fused_brute_force import (
     Truncated,
     _Counted,
     _passes,
-    _usage,
     all_homes,
     all_orders,
     all_turns,
@@ -19,6 +20,7 @@ from tests.helpers.fused_brute_force import (
     lists_of,
     places_of,
     readers_of,
+    rooms_taken,
 )
 from tests.helpers.tree_brute_force import slow_latency, timed_memories, with_engines
 from tilestitch.hardware.tree import Flow
@@ -52,7 +54,6 @@ class _Timed:
         self.counted = _Counted(chain, final_sums)
         self.final_sums = final_sums
         self.options = cache(self._options)
-        self.limits = {memory.name: memory.size_bits for memory in chain.tree.memories}
         self.passes_pj = sum(_passes(chain, link, home) for link, home in enumerate(homes))
 
     def all(self):
@@ -63,31 +64,31 @@ class _Timed:
         """All places of all operands in these orders."""
         count = len(orders)
         lists = [self.options(at, orders[at], places_of(self.chain, self.homes, shared, at)) for at in range(count)]
+        if not all(lists):
+            return
 
         @cache
         def latency(timings):
             return _Run(self, orders, shared, timings).block(0, count - 1, 0)[0]
 
-        least = [0, *itertools.accumulate(min((one[0] for one in some), default=inf) for some in lists[::-1])][::-1]
+        least = [0, *itertools.accumulate(min(one[0] for one in some) for some in lists[::-1])][::-1]
+        tables, limits = rooms_taken(self.chain, self.homes, shared, [[one[:4] for one in some] for some in lists])
+        visits = [
+            [one[4][0] * prod(factor for _, factor in orders[at][one[4][3] :]) for one in some]
+            for at, some in enumerate(lists)
+        ]
 
-        def combine(chosen, energy):
-            visits = sum(
-                one[4][0] * prod(factor for _, factor in orders[at][one[4][3] :]) for at, one in enumerate(chosen)
-            )
-            bound = energy + least[len(chosen)] + self.passes_pj
-            if any(e <= bound and c <= visits for e, c in self.front):
+        def combine(number, energy, cycles, taken, timings):
+            if number == count:
+                _keep(self.front, (energy + self.passes_pj, latency(timings)))
                 return
-            plain = [one[:4] for one in chosen]
-            usage = _usage(self.chain, self.homes, shared, plain)
-            if any(bits > self.limits[memory] for (memory, _), bits in usage.items()):
-                return
-            if len(chosen) == count:
-                _keep(self.front, (bound, latency(tuple(one[4] for one in chosen))))
-                return
-            for one in lists[len(chosen)]:
-                combine([*chosen, one], energy + one[0])
+            for at in np.flatnonzero((taken + tables[number] <= limits).all(axis=1)).tolist():
+                one = lists[number][at]
+                bound, visited = energy + one[0] + least[number + 1] + self.passes_pj, cycles + visits[number][at]
+                if not any(e <= bound and c <= visited for e, c in self.front):
+                    combine(number + 1, energy + one[0], visited, taken + tables[number][at], (*timings, one[4]))
 
-        combine([], 0)
+        combine(0, 0, 0, np.zeros(len(limits)), ())
 
     def _options(self, number, order, places):
         """Energy, rooms, what intermediates take, and times, of all places of all operands of one operator."""
