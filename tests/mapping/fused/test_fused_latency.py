@@ -98,6 +98,32 @@ def test_a_port_is_busy_for_visits_and_for_what_crosses_outside_of_them():
     assert fused_price(saturated(64)).latency_cycles < busy
 
 
+def test_what_lies_inside_of_loops_around_a_block_is_lost_when_others_run():
+    """The first two of three operators share a loop more; the third one runs between their visits, row by row.
+
+    Weights of the first that lie outside of that loop are the same for all four rows, and come for each: 4 x 4 bytes,
+    as no room is kept for them while the third one runs.
+    """
+    inside = memory("buffer", [port("all", 64, "AO")], operands="AO")
+    weights, outside = memory("weights", [port("all", 64, "W")], operands="W"), [port(of, 8, of) for of in "AWO"]
+    machine = tree(weights, inside, memory("dram", outside))
+    lines = (
+        "S[m,n] += A[m,k] * W[n,k]; m=4 n=2 k=2",
+        "T[m,e] += S[m,n] * V[n,e]; m=4 n=2 e=2",
+        "O[m,f] += T[m,e] * Z[e,f]; m=4 e=2 f=1",
+    )
+    operators = tuple(PlacedNest(nest(line), 8, ("A", "W", "O"), (), machine) for line in lines)
+    loops = ((2, 2), (1, 2), (0, 4)), ((2, 2), (1, 2), (0, 4)), ((1, 2), (0, 4))
+    cuts = ((2, 3), (2, 3), (3,)), ((3,), (2, 3), (3,)), ((2,), (1, 2), (1, 2))
+    mappings = tuple(map(TreeMapping, loops, cuts))
+    fused = FusedMapping(Chain("three", operators, (Link(0), Link(0))), ((),) * 3, mappings, ("buffer",) * 2, (2, 1))
+    (fetched,) = [one.accesses for one in fused_price(fused).flows[0] if (one.operand, one.memory) == (1, "dram")]
+    assert fetched == 16
+    run = chain_run(fused)
+    (moved,) = [one.accesses for one in run_chain(run).flows[0] if (one.operand, one.memory) == ("W", "dram")]
+    assert moved == 16
+
+
 def test_windows_are_made_again_in_the_latency_too():
     """Units step for every window that is made again."""
     seed, again = random.Random("windows in time"), 0
