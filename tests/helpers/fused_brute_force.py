@@ -319,8 +319,17 @@ def _used_by(chain, homes, shared, chosen, number, one):
         for phase in block(number, outside):
             used[homes[number], phase] += summed
         reader = readers_of(chain)[number]
+        meets = [
+            link
+            for link in range(number + 1, reader)
+            if (readers_of(chain)[link], chain.links[link].read) == (reader, chain.links[number].read)
+            and homes[link] == homes[number]
+            and min(shared[link:reader]) == outside
+        ]
         for phase in range(number + 1, len(shared) + 1):
-            if phase not in block(number, outside) and max(block(phase, outside)) < reader:
+            runs = block(phase, outside)
+            is_one = any(link < runs[0] for link in meets)  # with one that has been made since
+            if phase not in block(number, outside) and runs[-1] < reader and not is_one:
                 used[homes[number], phase] += complete
     for home, outside, bits, at in read:
         if block(number, outside)[0] < number:  # it waits for others inside as it was written

@@ -9,6 +9,7 @@ from tests.helpers.fused_time_brute_force import all_fused, timed_chain
 from tests.helpers.tiny_trees import memory, nest, port, tree
 from tests.helpers.tree_brute_force import least_energy
 from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.commands.simulate.fused_layers import chain_run
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.chain import Chain, Link
 from tilestitch.mapping.fused.search import best_chain
@@ -18,6 +19,7 @@ from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.traffic import buffer_tree
+from tilestitch.sim.tree.chain import rooms_of
 
 
 def check_energy(chain, sums):
@@ -59,6 +61,18 @@ def test_no_fused_mapping_of_a_tree_of_four_operators_costs_less():
     """Two results may wait for a third, and blocks share further loops."""
     whole, _ = check_block("trees of four 1", 4, 4)
     assert whole > 0
+
+
+def test_results_that_have_met_wait_as_one():
+    """Two of 24 bits each take the room of one in a buffer of 64 while a third operator runs before their reader."""
+    seed = random.Random("4 in a tree 5")
+    chains = [(random_graph(seed, 4, 2), seed.choice(list(Sums))) for _ in range(3)]
+    (group,) = check_energy(*chains[2])
+    mapping = group.mapping
+    assert mapping.chain.meeting(0) == (0, 1)
+    assert mapping.shared == (0, 0, 0)
+    (buffer,) = [room.bits for room in rooms_of(chain_run(mapping)) if room.memory == "buffer0"]
+    assert buffer <= 64
 
 
 def test_no_tree_of_operators_in_several_memories_costs_less():

@@ -54,14 +54,13 @@ class Fold:
         if rows is None:
             return None
         taken, limit = rows.taken.copy(), np.array(self.group.rooms.limit_bits)
-        for link in self._read_by(start, end):
+        for link in self._at_home(start, lambda reader: start <= reader <= end):
             room, part = self._room(link, is_read=True)
             others = self._room(link, is_read=False)[0] if self.group.chain.reader(link) > start else room
             taken[:, part] += max(room[0], others[0])  # where others run before the reader it waits as it was written
-        for link in range(self.outer.first, start):
-            if self.group.chain.reader(link) > end:  # complete, and waits for its reader
-                room, part = self._room(link, is_read=False)
-                taken[:, part] += room[0]
+        for link in self._at_home(start, lambda reader: reader > end):
+            room, part = self._room(link, is_read=False)  # complete, and waits for its reader
+            taken[:, part] += room[0]
         if end < self.outer.last:
             room, part = self._room(end, is_read=False)
             taken[:, part] += np.where(rows.partial, room[1], room[0])
@@ -78,10 +77,10 @@ class Fold:
         rows = rows[(taken <= limit).all(axis=1) & self._may_be_best(rows.spent, cycles[:, :1])]
         return rows[self._unbeaten(rows, end)]
 
-    def _read_by(self, start: int, end: int) -> list[int]:
-        """The links of what a block reads from those before it: the last of those that meet, which are one then."""
+    def _at_home(self, start: int, is_asked: Callable[[int], bool]) -> list[int]:
+        """The links of what was made before a block, for some readers: the last of those that meet, as they are one."""
         chain = self.group.chain
-        links = [link for link in range(self.outer.first, start) if start <= chain.reader(link) <= end]
+        links = [link for link in range(self.outer.first, start) if is_asked(chain.reader(link))]
         return list({(chain.reader(link), chain.links[link].read): link for link in links}.values())
 
     def _one_after_another(self, now: Rows, rows: Rows, end: int) -> tuple[Rows, NDArray[np.int64]]:

@@ -323,8 +323,8 @@ def rooms_of(run: ChainRun) -> tuple[Room, ...]:
 def _at_home(run: ChainRun, digits: Sequence[Digits], link: int, now: int) -> int | Fraction:
     """Bits of an intermediate while an operator runs: as it is written, complete until its reader runs, as it is read.
 
-    Where others run before the reader in the loops inside, the larger of both. Results that meet are one from then on,
-    unless they come from further out than the last of them.
+    Where others run before the reader in the loops inside, the larger of both. Results that meet are one as soon as
+    they are complete, but for those from further out.
     """
     one, reader, has = run.runs[link], run.reader(link), run.links[link]
     block = run.around(link, len(one.loops) - run.common(link) + 1)
@@ -336,10 +336,11 @@ def _at_home(run: ChainRun, digits: Sequence[Digits], link: int, now: int) -> in
         return _stored(digits[link], one.written, len(one.chains[one.written]) - 1)
     here = digits[link].inside(one.written, len(one.chains[one.written]) - 1)
     complete = distinct(one.nest.write, here, boxes=one.tree.moves_boxes) * one.final_bits
+    begins = parts[at].first
+    if any(link < other < begins and run.common(other) == run.common(link) for other in run.meeting(link)):
+        return 0
     if at < len(parts) - 1:
         return complete
-    if any(other > link and run.common(other) == run.common(link) for other in run.meeting(link)):
-        return 0
     bits = _stored(digits[reader], has.read, len(run.runs[reader].chains[has.read]) - 1, run.common(link))
     if reader > parts[-1].first:
         return max(bits, complete)
