@@ -50,10 +50,10 @@ def check_block(name, cases, operators, most_loops=2, *, cells=False):
 
 def test_no_fused_mapping_of_a_tree_of_operators_costs_less():
     """All orders of operators and loops, places, homes and shared loops, counted step by step, have the same least."""
-    whole, some = check_block("trees of three 1", 12, 3)
-    assert whole > 3
-    more, others = check_block("small trees of three", 40, 3, 1)
-    assert more > 5
+    whole, some = check_block("trees of three 1", 6, 3)
+    assert whole > 1
+    more, others = check_block("small trees of three", 30, 3, 1)
+    assert more > 4
     assert some + others > 0
 
 
@@ -122,9 +122,8 @@ def check_times(name, cases, operators, most_loops, *, cells=False):
 
 def test_no_fused_mapping_of_a_tree_of_operators_is_faster():
     """The same least latency, EDP and ED2P as among all mappings, whose times are worked out tile by tile."""
-    check_times("trees in time 1", 6, 3, 2)
-    check_times("trees of four in time 1", 2, 4, 1)
-    check_times("trees in cells in time 1", 4, 3, 1, cells=True)
+    check_times("trees in time 1", 2, 3, 2)
+    check_times("trees in cells in time 1", 2, 3, 1, cells=True)
 
 
 @pytest.mark.slow
