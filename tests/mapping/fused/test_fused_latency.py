@@ -171,8 +171,8 @@ def test_no_fused_mapping_of_two_products_is_faster():
 
 def test_no_fused_mapping_of_longer_chains_is_faster():
     """Three products and four: what blocks share, and what is brought while others run."""
-    check_block("3 products in time 0", 3, 3, 2)
-    check_block("4 products in time 0", 2, 4, 2)
+    check_block("3 products in time 0", 2, 3, 2)
+    check_block("4 products in time 0", 1, 4, 2)
 
 
 def test_no_mapping_with_an_intermediate_in_several_memories_is_faster():

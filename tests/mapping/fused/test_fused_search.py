@@ -71,7 +71,7 @@ def check_cells(name, cases, operators, most_loops):
     return sum(bool(group.mapping.chain.cells.spread) for group in groups)
 
 
-@pytest.mark.parametrize(("operators", "most_loops", "cases"), [(2, 3, 10), (3, 2, 8)])
+@pytest.mark.parametrize(("operators", "most_loops", "cases"), [(2, 3, 6), (3, 2, 6)])
 def test_no_mapping_with_an_intermediate_in_several_memories_costs_less(operators, most_loops, cases):
     """Each holds its part, of rows or of what is added up; and none does where operators are not spread alike."""
     assert check_cells(f"cells {operators}", cases, operators, most_loops) > cases / 8
