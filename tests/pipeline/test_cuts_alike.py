@@ -64,6 +64,21 @@ def test_what_is_cut_or_grouped_otherwise_is_not_alike(layers):
     assert replace(scene, candidate=replace(own, kernels=kernels)).runs()[:2] == [EVEN, ODD[1:]]
 
 
+def test_what_is_read_elsewhere_as_well_is_not_alike(layers):
+    """There may be fewer ways to cut it: all that leaves it is cut."""
+    _, scene = layers
+    graph = replace(scene.graph, outputs=(*scene.graph.outputs, scene.graph.by_name["1.wide.product"].outputs[0]))
+    assert replace(scene, graph=graph).runs()[:2] == [ODD, (EVEN[0], *EVEN[2:])]
+
+
+def test_neighbours_that_overlap_others_come_alone(layers):
+    _, scene = layers
+    names = [name for cut in scene.candidate.cuts for name in cut.operators]
+    cuts = tuple(Cut(tuple(names[at : at + 4])) for at in range(0, len(names), 4))
+    runs = replace(scene, candidate=replace(scene.candidate, cuts=cuts)).runs(2)
+    assert runs == [(0, 2), (3,), (0,), (1,), (2,)]
+
+
 def test_runs_of_neighbours_do_not_overlap(layers):
     _, scene = layers
     runs = scene.runs(2)

@@ -65,10 +65,10 @@ def merge(scene: Scene) -> Iterator[Candidate]:
     """Two neighbouring sub-graphs as one, in the pieces of either."""
     cuts, position = scene.candidate.cuts, scene.graph.position
 
-    def merged(at: int) -> list[Cuts]:
+    def merged(at: int) -> list[Cuts | None]:
         names = sorted((*cuts[at].operators, *cuts[at + 1].operators), key=position.__getitem__)
         found = [Cut(tuple(names)).cut_along(*like) for like in dict.fromkeys(cut.along for cut in cuts[at : at + 2])]
-        return [[one] for one in found if fits(scene.graph, one)]
+        return [[one] if fits(scene.graph, one) else None for one in found]
 
     yield from scene.recut(2, merged)
 

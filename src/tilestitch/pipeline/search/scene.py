@@ -39,30 +39,39 @@ class Scene:
     def runs(self, length: int = 1) -> list[tuple[int, ...]]:
         """Where so many neighbouring cuts begin: those that are alike together, then each of these alone.
 
-        Of alike ones that overlap the first counts. Those that lose most cycles come first, alone as well.
+        Of alike ones that overlap the later one is alone only. Those that lose most cycles come first, alone as well.
         """
         cuts = self.candidate.cuts
         index = KernelIndex(self.graph, self.candidate.kernels)
         like = [self._likeness(cut, index) for cut in cuts]
         alike: dict[tuple, list[int]] = {}
+        overlapping: list[int] = []
         for at in range(len(cuts) - length + 1):
             found = alike.setdefault(tuple(like[at : at + length]), [])
-            if not found or found[-1] + length <= at:
-                found.append(at)
+            (overlapping if found and at < found[-1] + length else found).append(at)
         lost = [self.lost(cut.operators) for cut in cuts]
 
         def loses(run: Sequence[int]) -> int:
             return -sum(sum(lost[at : at + length]) for at in run)
 
         together = sorted(alike.values(), key=loses)
-        alone = sorted(([at] for run in together if len(run) > 1 for at in run), key=loses)
+        several = [at for run in together if len(run) > 1 for at in run]
+        alone = sorted(([at] for at in sorted([*several, *overlapping])), key=loses)
         return [tuple(run) for run in (*together, *alone)]
 
     def _likeness(self, cut: Cut, index: KernelIndex) -> tuple:
-        """Equal for cuts of the same operators on tensors of the same shapes, in the same kernels and pieces."""
+        """Equal for cuts of the same operators, shapes, wires, kernels and pieces.
+
+        So there are as many ways to cut either, in the same order.
+        """
         operators = [self.graph.by_name[name] for name in cut.operators]
-        lengths = tuple(len(kernel) for kernel in index.within(cut.operators))
-        return signature(self.graph, operators), lengths, replace(cut, operators=())
+        maker = {name: at for at, op in enumerate(operators) for name in op.outputs}
+        leaving = set(self.graph.leaving(operators))
+        wired = tuple(tuple(maker.get(name, -1) for name in op.inputs) for op in operators)
+        left = tuple(name in leaving for op in operators for name in op.outputs)
+        place = {name: at for at, name in enumerate(cut.operators)}
+        kernels = tuple(tuple(place[op.name] for op in kernel) for kernel in index.within(cut.operators))
+        return signature(self.graph, operators), wired, left, kernels, replace(cut, operators=())
 
     def recut(self, length: int, ways: Callable[[int], Sequence[Cuts | None]]) -> Iterator[Candidate]:
         """The candidate with so many neighbouring cuts replaced, by what can be made of those from one on.
