@@ -88,9 +88,11 @@ def fastest(
     misfit: DoesNotFit | None = None
     planned: list[Planned] = []
     known: Known | None = None
+    partitioned: dict[int, Compilation] = {}  # by batch
     if best is not None and best.schedule is not None:
         with suppress(DoesNotFit):
-            done = at_batch(request, networks, strategy, best.schedule.batch)
+            batch = best.schedule.batch
+            done = partitioned[batch] = at_batch(request, networks, strategy, batch)
             known = Known(given(done.graph), best.schedule.iterations, given(done.partition).kernels)
     for number, batch in enumerate(candidates):
         request.progress("search of the batch per cluster", number, len(candidates))
@@ -100,7 +102,7 @@ def fastest(
         if known is not None and limit is not None and _least_cycles(request, strategy, known, batch) >= limit:
             continue
         try:
-            done = at_batch(request, networks, strategy, batch)
+            done = partitioned[batch] if batch in partitioned else at_batch(request, networks, strategy, batch)
         except DoesNotFit as error:
             misfit = error.unraised()
             continue

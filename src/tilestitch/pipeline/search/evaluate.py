@@ -17,9 +17,8 @@ from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify_schedule import verify_partition
 from tilestitch.lower.limits import steps_of
 from tilestitch.lower.program import Lowered, lower
-from tilestitch.lower.refine import refined
 from tilestitch.lower.reorder import reordered
-from tilestitch.pipeline.compilation import Compilation, Way
+from tilestitch.pipeline.compilation import Compilation, Way, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.search.candidate import NAME, Candidate
 from tilestitch.pipeline.search.parting import with_operators_of
@@ -81,6 +80,7 @@ class Evaluator:
         self.instructions = 0  # that were simulated so far
         self._most_steps: dict[bool, int] = {}  # of a candidate: as `LONGER` says of the first, with blocks or without
         self._shared: dict[tuple[int, Rewriting], _Shared] = {}
+        self._refined: tuple[Candidate, Compilation] | None = None  # the last that was
 
     def graph(self, candidate: Candidate) -> Graph:
         """The network without its views, at the batch of a candidate and with the operators that it speaks of."""
@@ -138,13 +138,13 @@ class Evaluator:
         steps = steps_of(schedule)
         if steps > self._most_steps.setdefault(bool(candidate.streams), max(SHORT, LONGER * steps)):
             raise DoesNotFit(f"{graph.name}: a candidate of {steps:,} steps is not simulated.")
-        latency, as_lowered, lost = self._simulated(schedule, shared.lowered, limit_cycles, refine=candidate.refined)
+        latency, as_lowered, lost = self._simulated(candidate, schedule, shared.lowered, limit_cycles)
         times = latency, as_lowered, planned.estimated_cycles, lost
         shared.simulated[known] = times
         return Evaluated(candidate, *times, repeated=False)
 
     def _simulated(
-        self, schedule: Schedule, known: Lowered, limit_cycles: int | None, *, refine: bool
+        self, candidate: Candidate, schedule: Schedule, known: Lowered, limit_cycles: int | None
     ) -> tuple[int, int, Mapping[str, int]]:
         """The latency of a schedule, that of its program as it was lowered, and what its kernels lose."""
         request = self.request
@@ -152,9 +152,9 @@ class Evaluator:
         self.instructions += len(program)
         trace = self._run(program)
         latency = as_lowered = trace.latency_cycles
-        if refine:
-            better = refined(program, trace, self._run, known.numbering.corners)
-            latency = latency if better is None else better[1].latency_cycles
+        if candidate.refined:  # which takes longer than all else, and is wanted in full where it is faster
+            self._refined = candidate, self.compiled(candidate)
+            latency = given(self._refined[1].trace).latency_cycles
         elif limit_cycles is None or as_lowered < limit_cycles:
             ticks = (trace.end_ticks - trace.start_ticks)[: len(program) // program.iterations]
             other = reordered(program, ticks, known.numbering.corners)
@@ -168,6 +168,8 @@ class Evaluator:
 
     def compiled(self, candidate: Candidate, *, alone: bool = False) -> Compilation:
         """A candidate through every stage, checked where that is asked for; `alone`: sharing nothing with others."""
+        if self._refined is not None and self._refined[0] == candidate and not alone:
+            return self._refined[1]
         request, batch = self._asked(candidate), candidate.batch
         graph = self.graph(candidate)
         partition = candidate.partition(graph)
