@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from itertools import islice
+from math import inf
 from random import Random
 
 import onnx
@@ -520,6 +521,32 @@ def test_what_is_tried_last_is_tried_of_the_fastest_alone(monkeypatch):
     assert tried[Effort.LOW][1] == ["compact: 1 tried"]
     assert tried[Effort.MEDIUM][1] == ["together: 8 tried", "pack: 1 tried", "compact: 1 tried", "refine: 1 tried"]
     assert tried[Effort.MEDIUM][0] < 0.9 * tried[Effort.LOW][0]
+
+
+def tried(done):
+    """How many candidates a search looked at."""
+    (note,) = (one for one in done.report.notes if one.startswith("Search: "))
+    return int(note.split()[1])
+
+
+def test_a_search_ends_where_tiles_were_searched_for_often_enough(monkeypatch):
+    """Where none is left, only what is tried last comes."""
+    found = []
+    for most in (0.0, 1.0, inf):
+        monkeypatch.setitem(search.BUDGETS, Effort.LOW, Budget(20, 10**9, most))
+        found.append(tried(compiled("conformer", batch=2)))
+    assert found[0] < found[1] < found[2]
+
+
+def test_the_fastest_is_gone_on_from_behind_what_is_tried_last(monkeypatch):
+    """It may only gain by that."""
+    monkeypatch.setitem(search.BUDGETS, Effort.MEDIUM, FEW)
+    found = []
+    for share in (0.0, 2.0):
+        monkeypatch.setattr(search, "AGAIN", share)
+        found.append(compiled("mobilenet-v2", effort=Effort.MEDIUM))
+    assert tried(found[0]) < tried(found[1])
+    assert latency(found[1]) < latency(found[0])
 
 
 def test_with_more_samples_what_runs_whole_stays_whole():

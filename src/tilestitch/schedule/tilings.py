@@ -1,7 +1,7 @@
 """Tilings of tasks, each searched once: tasks that differ only in names and in where their boxes begin are one."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
@@ -20,6 +20,11 @@ _Tiled = tuple[Kernel, tuple[int, ...], int | None]  # with the places of its re
 _Apart = tuple[str, tuple[str, ...], Region | None, bool, tuple[tuple[int, Region], ...]]
 
 
+@dataclass(slots=True)
+class _Count:
+    number: int = 0
+
+
 class Tilings:
     """What was found for the tasks of a graph so far."""
 
@@ -36,8 +41,15 @@ class Tilings:
         self._kernels: dict[int, dict[_Apart, Kernel]] = {}
         self._in_rooms: dict[tuple, list[tuple[Rooms, _Tiled]]] = {}  # by the same but the rooms: likewise in any such
         self._alone: dict[int, tuple[Kernel, list[str]]] = {}
+        self._searches = _Count()
         if like is not None:
             self._known, self._in_rooms, self._alone = like._known, like._in_rooms, like._alone
+            self._searches = like._searches
+
+    @property
+    def searches(self) -> int:
+        """How many were made so far, for this graph and all that know what it knows."""
+        return self._searches.number
 
     def alone(self, group: tuple[str, ...], name: str) -> Kernel:
         """The kernel of some operators under that name, with nothing on chip around it."""
@@ -94,6 +106,7 @@ class Tilings:
     ) -> tuple[_Tiled | DoesNotFit, Rooms | None]:
         """What fixes the tiling of a task, and the rooms in which it is found; or why nothing fits."""
         operators = facts.operators
+        self._searches.number += 1
         try:
             kernel, rooms = tile_in_rooms(
                 self.shapes, operators, name, around, launches=task.launches, orders=orders, rule=task.tiles

@@ -33,6 +33,7 @@ TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may nee
 FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else changes makes other orders better
 FINISHING = ("fuse", "rules", "divide", "bring", "binding", "order")
 POLISH = 0.12  # of the budget more, with more than low effort, for these moves of the fastest, begun with anew
+AGAIN = 0.38  # of the budget more for the same, behind the moves below
 POLISHING = ("fuse", "tiles", "park", "divide", "bring", "halves", "unfuse", "borders", "rules")
 COMPACTED = 10  # so many of the fastest are compacted, also where the budget is spent: most come to what they were
 LAST = ("together", "pick", "pack")  # tried of what was found, also where the budget is spent
@@ -49,16 +50,20 @@ LATEST = 0.5  # how much the latest move of a kind counts for what the next one 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much is simulated at most: candidates, and instructions of all of them together."""
+    """How much is simulated at most: candidates, and instructions of all of them together.
+
+    And for how many kernels tiles are searched: where there are many different ones, most of the time goes there.
+    """
 
     candidates: int
     instructions: int
+    tilings: float = inf
 
 
 BUDGETS: Mapping[Effort, Budget] = {
-    Effort.LOW: Budget(25, 1_200_000),
-    Effort.MEDIUM: Budget(80, 6_000_000),
-    Effort.HIGH: Budget(1_000, 80_000_000),
+    Effort.LOW: Budget(25, 1_200_000, 1_000),
+    Effort.MEDIUM: Budget(80, 6_000_000, 5_500),
+    Effort.HIGH: Budget(1_000, 80_000_000, 100_000),
 }
 
 
@@ -164,12 +169,19 @@ class _Spending:
 
     budget: Budget
     evaluator: Evaluator
+    tilings_before: int
     tries: float = 0.0  # candidates that are not simulated count less
 
     @property
     def share(self) -> float:
-        """Of candidates or of instructions, whichever is more."""
-        spent = (self.tries, self.budget.candidates), (self.evaluator.instructions, self.budget.instructions)
+        """Of candidates, of instructions, or of tilings, whichever is most."""
+        budget, evaluator = self.budget, self.evaluator
+        tilings = evaluator.tilings - self.tilings_before
+        spent = (
+            (self.tries, budget.candidates),
+            (evaluator.instructions, budget.instructions),
+            (tilings, budget.tilings),
+        )
         return max(one / most if most else 1.0 for one, most in spent)
 
 
@@ -249,7 +261,7 @@ def _begun(
 
 def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budget, batches: Sequence[int]) -> None:
     """Try one move after another: on every beginning, then again and again on the faster half, at last on one."""
-    spending = _Spending(budget, evaluator)
+    spending = _Spending(budget, evaluator, evaluator.tilings)
     rounds = (len(state.lines) - 1).bit_length()
     for number in range(rounds):
         for at, line in enumerate(state.lines):
@@ -265,9 +277,15 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
     if budget.candidates and not is_low:
         _try_moves(request, state, spending, (), spending.share + POLISH, Line([state.best], kinds=POLISHING))
     last = [kind for kind in LAST if not is_low or kind not in DEAR]
+    polished = state.best
     for one in sorted(state.lines[0].found, key=latency_cycles)[:COMPACTED]:
         _try_moves(request, state, spending, (), inf, Line([one], greedy=True, kinds=("compact",)))
     _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=last))
+    if budget.candidates and not is_low:
+        line = Line([polished], kinds=POLISHING)
+        _try_moves(request, state, spending, (), spending.share + AGAIN, line)
+        if line.fastest is not polished:
+            _try_moves(request, state, spending, (), inf, Line([line.fastest], greedy=True, kinds=last))
     _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=() if is_low else AT_LAST))
 
 

@@ -82,6 +82,11 @@ class Evaluator:
         self._shared: dict[tuple[int, Rewriting], _Shared] = {}
         self._refined: tuple[Candidate, Compilation] | None = None  # the last that was
 
+    @property
+    def tilings(self) -> int:
+        """How many were searched for so far, for these candidates and what came before them."""
+        return max((shared.tilings.searches for shared in self._shared.values()), default=0)
+
     def graph(self, candidate: Candidate) -> Graph:
         """The network without its views, at the batch of a candidate and with the operators that it speaks of."""
         return self._for(candidate).graph
