@@ -21,8 +21,10 @@ _Apart = tuple[str, tuple[str, ...], Region | None, bool, tuple[tuple[int, Regio
 
 
 @dataclass(slots=True)
-class _Count:
-    number: int = 0
+class _Made:
+    """How many searches were made, for all that know of one another."""
+
+    searches: int = 0
 
 
 class Tilings:
@@ -41,15 +43,15 @@ class Tilings:
         self._kernels: dict[int, dict[_Apart, Kernel]] = {}
         self._in_rooms: dict[tuple, list[tuple[Rooms, _Tiled]]] = {}  # by the same but the rooms: likewise in any such
         self._alone: dict[int, tuple[Kernel, list[str]]] = {}
-        self._searches = _Count()
+        self._made = _Made()
         if like is not None:
             self._known, self._in_rooms, self._alone = like._known, like._in_rooms, like._alone
-            self._searches = like._searches
+            self._made = like._made
 
     @property
     def searches(self) -> int:
         """How many were made so far, for this graph and all that know what it knows."""
-        return self._searches.number
+        return self._made.searches
 
     def alone(self, group: tuple[str, ...], name: str) -> Kernel:
         """The kernel of some operators under that name, with nothing on chip around it."""
@@ -106,7 +108,7 @@ class Tilings:
     ) -> tuple[_Tiled | DoesNotFit, Rooms | None]:
         """What fixes the tiling of a task, and the rooms in which it is found; or why nothing fits."""
         operators = facts.operators
-        self._searches.number += 1
+        self._made.searches += 1
         try:
             kernel, rooms = tile_in_rooms(
                 self.shapes, operators, name, around, launches=task.launches, orders=orders, rule=task.tiles

@@ -5,7 +5,7 @@ attention as one kernel, and sums in a ring. The first part of the budget goes t
 shares, then to the faster half of them, until one is left. The next move is of the kind that gained most a try of late.
 A candidate that is faster than all others is changed next; where its neighbours are exhausted, the next faster one is.
 The last part of the budget goes to moves that depend on what else was decided: they begin anew with the fastest.
-Behind it some moves are tried of the fastest, however much was spent.
+Behind it some moves are tried of the fastest, however much was spent, and others as part of a budget of their own.
 Nothing depends on a clock or on chance.
 """
 
@@ -52,7 +52,7 @@ LATEST = 0.5  # how much the latest move of a kind counts for what the next one 
 class Budget:
     """How much is simulated at most: candidates, and instructions of all of them together.
 
-    And for how many kernels tiles are searched: where there are many different ones, most of the time goes there.
+    And how many searches of tiles that may take: where many kernels are different, most of the time goes there.
     """
 
     candidates: int
@@ -273,20 +273,27 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
     _try_moves(request, state, spending, batches, 1.0 - FINISH, state.lines[0])
     _try_moves(request, state, spending, (), 1.0, Line([state.best], kinds=FINISHING))
     _try_moves(request, state, spending, batches, 1.0, state.lines[0])
+    _try_last(request, spending, state)
+
+
+def _try_last(request: Request, spending: _Spending, state: _State) -> None:
+    """Moves of the fastest, however much was spent; with more than low effort it is gone on from before and behind."""
     is_low = request.options.effort is Effort.LOW
-    if budget.candidates and not is_low:
-        _try_moves(request, state, spending, (), spending.share + POLISH, Line([state.best], kinds=POLISHING))
+    polishes = spending.budget.candidates > 0 and not is_low
     last = [kind for kind in LAST if not is_low or kind not in DEAR]
+    if polishes:
+        _try_moves(request, state, spending, (), spending.share + POLISH, Line([state.best], kinds=POLISHING))
     polished = state.best
     for one in sorted(state.lines[0].found, key=latency_cycles)[:COMPACTED]:
         _try_moves(request, state, spending, (), inf, Line([one], greedy=True, kinds=("compact",)))
     _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=last))
-    if budget.candidates and not is_low:
+    if polishes:
         line = Line([polished], kinds=POLISHING)
         _try_moves(request, state, spending, (), spending.share + AGAIN, line)
         if line.fastest is not polished:
             _try_moves(request, state, spending, (), inf, Line([line.fastest], greedy=True, kinds=last))
-    _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=() if is_low else AT_LAST))
+    if not is_low:
+        _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=AT_LAST))
 
 
 def _try_moves(
