@@ -53,6 +53,13 @@ COMMANDS = (
         ("test_best::test_a_plan_of_fused_blocks_that_is_faster_is_taken",),
     ),
     Mutant(
+        "searches of tiles are not counted",
+        "schedule/tilings.py",
+        "self._made.searches += 1",
+        "pass",
+        ("test_best::test_a_search_ends_where_tiles_were_searched_for_often_enough",),
+    ),
+    Mutant(
         "sub-graphs are always cut",
         "pipeline/batches.py",
         "if isinstance(partition, SubGraphs) and partition.whole_may_be_better:",
