@@ -549,6 +549,17 @@ def test_the_fastest_is_gone_on_from_behind_what_is_tried_last(monkeypatch):
     assert latency(found[1]) < latency(found[0])
 
 
+def test_a_refined_schedule_is_compiled_once():
+    """It is no other's compilation, and takes as long as one that shares nothing."""
+    evaluator, scene = scene_of("resnet18")
+    refined = replace(scene.candidate, refined=True)
+    one = evaluator.evaluate(refined)
+    assert one is not None
+    assert evaluator.compiled(refined) is evaluator.compiled(refined)
+    assert latency(evaluator.compiled(refined, alone=True)) == one.latency_cycles
+    assert not evaluator.compiled(scene.candidate).partition.schedule.refined
+
+
 def test_with_more_samples_what_runs_whole_stays_whole():
     """And other pieces are as large as before, along any axis."""
     evaluator, scene = scene_of("resnet18", batch=2)

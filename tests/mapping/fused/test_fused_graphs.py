@@ -5,17 +5,16 @@ import random
 import pytest
 
 from tests.helpers.fused_brute_force import graph_with_cells, least_fused, random_graph
+from tests.helpers.fused_in_time import check_in_time
 from tests.helpers.fused_time_brute_force import all_fused, timed_chain
 from tests.helpers.tiny_trees import memory, nest, port, tree
 from tests.helpers.tree_brute_force import least_energy
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.commands.simulate.fused_layers import chain_run
-from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.chain import Chain, Link
 from tilestitch.mapping.fused.search import best_chain
 from tilestitch.mapping.fused.spans import Task, orders_of
 from tilestitch.mapping.fused.traffic import BufferedChain
-from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.traffic import buffer_tree
@@ -90,25 +89,6 @@ def test_no_fused_mapping_of_many_trees_of_operators_costs_less(operators, cases
     assert whole + some > cases / 8
 
 
-def check_time(chain, sums):
-    """The least of each objective is that of all mappings; whether operators run together."""
-    front = all_fused(chain, final_sums=sums is Sums.FINAL)
-    together = False
-    for objective in (Objective.LATENCY, Objective.EDP, Objective.ED2P):
-        try:
-            found = best_chain(chain, sums, objective=objective)
-        except DoesNotFit:
-            assert objective is Objective.LATENCY
-            return False
-        assert found.is_proven
-        expected = min(value_of(objective, *point) for point in front)
-        assert found.value == pytest.approx(expected, rel=1e-9), (objective, chain)
-        if objective is Objective.LATENCY:
-            assert found.energy_pj == pytest.approx(min(e for e, c in front if c == expected), rel=1e-9), chain
-        together = together or len(found.groups) < len(chain.operators)
-    return together
-
-
 def check_times(name, cases, operators, most_loops, *, cells=False):
     """So many random trees, of which some run together."""
     seed = random.Random(name)
@@ -116,7 +96,7 @@ def check_times(name, cases, operators, most_loops, *, cells=False):
     for _ in range(cases):
         chain = random_graph(seed, operators, most_loops)
         chain = timed_chain(graph_with_cells(chain, seed) if cells else chain, seed)
-        fused += check_time(chain, seed.choice(list(Sums)))
+        fused += check_in_time(chain, seed.choice(list(Sums)), all_fused)
     assert fused > cases / 8, fused
 
 

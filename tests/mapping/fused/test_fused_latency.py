@@ -6,6 +6,7 @@ from math import prod
 import pytest
 
 from tests.helpers.fused_brute_force import random_chain, windows_in_a_row, with_cells
+from tests.helpers.fused_in_time import check_in_time
 from tests.helpers.fused_time_brute_force import all_fused, timed_chain
 from tests.helpers.tiny_trees import memory, nest, port, tree
 from tilestitch.base.errors import DoesNotFit
@@ -17,35 +18,12 @@ from tilestitch.mapping.fused.chain import Chain, Link
 from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.price import fused_price
 from tilestitch.mapping.fused.search import best_chain
-from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree import choices
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.sim.tree.chain_simulated import run_chain
-
-IN_TIME = (Objective.LATENCY, Objective.EDP, Objective.ED2P)
-
-
-def check_chain(chain, sums):
-    """The least of each objective is that of all mappings, or none fits; whether operators run together in one."""
-    front = all_fused(chain, final_sums=sums is Sums.FINAL)
-    together = False
-    for objective in IN_TIME:
-        try:
-            found = best_chain(chain, sums, objective=objective)
-        except DoesNotFit:
-            assert objective is Objective.LATENCY
-            return False
-        assert found.is_proven
-        assert found.value <= found.unfused_value * (1 + 1e-12)
-        expected = min(value_of(objective, *point) for point in front)
-        assert found.value == pytest.approx(expected, rel=1e-9), (objective, chain)
-        if objective is Objective.LATENCY:
-            assert found.energy_pj == pytest.approx(min(e for e, c in front if c == expected), rel=1e-9), chain
-        together = together or len(found.groups) < len(chain.operators)
-    return together
 
 
 def check_block(name, cases, operators, most_loops):
@@ -54,7 +32,7 @@ def check_block(name, cases, operators, most_loops):
     fused = 0
     for _ in range(cases):
         chain = timed_chain(random_chain(seed, operators, most_loops), seed)
-        fused += check_chain(chain, seed.choice(list(Sums)))
+        fused += check_in_time(chain, seed.choice(list(Sums)), all_fused)
     assert fused > cases / 8, fused
 
 
@@ -179,7 +157,7 @@ def test_no_mapping_with_an_intermediate_in_several_memories_is_faster():
     """Each holds its part; what crosses around the cells serves all of them."""
     seed = random.Random("cells in time")
     chains = [timed_chain(with_cells(random_chain(seed, 2, 2), seed), seed) for _ in range(5)]
-    assert sum(check_chain(chain, seed.choice(list(Sums))) for chain in chains) > 1
+    assert sum(check_in_time(chain, seed.choice(list(Sums)), all_fused) for chain in chains) > 1
 
 
 @pytest.mark.slow
@@ -188,7 +166,7 @@ def test_no_mapping_of_many_with_an_intermediate_in_several_memories_is_faster(b
     """100 chains of two products."""
     seed = random.Random(f"in cells {block}")
     chains = [timed_chain(with_cells(random_chain(seed, 2, 2), seed), seed) for _ in range(25)]
-    assert sum(check_chain(chain, seed.choice(list(Sums))) for chain in chains) > 5
+    assert sum(check_in_time(chain, seed.choice(list(Sums)), all_fused) for chain in chains) > 5
 
 
 @pytest.mark.slow

@@ -5,17 +5,14 @@ from math import inf
 
 import pytest
 
+from tests.helpers.fused_in_time import check_in_time
 from tests.helpers.fused_time_brute_force import timed_chain
 from tests.helpers.fused_windows import convolutions_in_a_row, least_with_windows
 from tests.helpers.fused_windows_time import all_with_windows
 from tests.helpers.tree_brute_force import least_energy
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.search import best_chain
-from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree.tables import Sums
-
-IN_TIME = (Objective.LATENCY, Objective.EDP, Objective.ED2P)
 
 
 def makes_again(found):
@@ -47,21 +44,7 @@ def check_time(seed, count, most, most_levels, what=makes_again):
     """The least latency, EDP and ED2P are those of all mappings; what one of the best does with windows."""
     drawn = convolutions_in_a_row(seed, count, most=most, most_levels=most_levels)
     chain, sums = timed_chain(drawn, seed), seed.choice(list(Sums))
-    again, front = False, []
-    for objective in IN_TIME:
-        try:
-            found = best_chain(chain, sums, objective=objective)
-        except DoesNotFit:
-            assert objective is Objective.LATENCY
-            return False
-        front = front or all_with_windows(chain, final_sums=sums is Sums.FINAL)
-        expected = min(value_of(objective, *point) for point in front)
-        assert found.is_proven
-        assert found.value == pytest.approx(expected, rel=1e-9), (objective, chain)
-        if objective is Objective.LATENCY:
-            assert found.energy_pj == pytest.approx(min(e for e, c in front if c == expected), rel=1e-9), chain
-        again = again or what(found)
-    return again
+    return check_in_time(chain, sums, all_with_windows, what)
 
 
 def test_no_fused_mapping_of_two_convolutions_costs_less():
