@@ -22,6 +22,7 @@ from tilestitch.ir.by_hand import HandGroup, HandSchedule
 from tilestitch.ir.choices import Effort, Stage
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.rewriting import Rewriting, SplitK
+from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.ir.verify import verify_graph
 from tilestitch.ops.partial_sums import is_partial_sum
 from tilestitch.passes import simplify
@@ -109,6 +110,24 @@ def test_no_more_than_a_part_is_there_at_a_time():
     sums = [op for op in graph.operators if is_partial_sum(op)]
     instead = {home.tensor: home.instead_of for home in schedule.homes}
     assert [instead[op.outputs[0]] for op in sums[:-1]] == [op.inputs[0] for op in sums[:-1]]
+
+
+@pytest.mark.parametrize("machine", ["toy", "stcp920-paper"])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_sums_that_wait_in_gb_take_the_place_of_those_before_them(machine, in_place):
+    """Where that is asked for: all of them then take as much of GB as one."""
+    sinks = ("second.0", "second.sum.1", "second.sum.2")
+    rules = [KernelRule(name, scope=Level.GB) for name in sinks]
+    done = in_parts(
+        perceptron(rows=40, width=48, hidden=64), SplitK("second", 4), machine, rules=rules, in_place=in_place
+    )
+    assert_passed(done)
+    graph, schedule = given(done.graph), given(done.schedule)
+    sums = [graph.by_name[name].outputs[0] for name in sinks]
+    homes = {home.tensor: home for home in schedule.homes}
+    assert [homes[name].level for name in sums] == [Level.GB] * 3
+    assert [homes[name].instead_of for name in sums] == [None, *(sums[:-1] if in_place else (None, None))]
+    assert len({homes[name].address for name in sums}) == (1 if in_place else 2)
 
 
 def test_what_is_added_at_once_is_not_rounded_before():

@@ -14,8 +14,9 @@ from tilestitch.pipeline.compile import compile_network, requested, resume_netwo
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.search.candidate import Candidate, Cut, candidate_of, in_running_order
-from tilestitch.pipeline.search.columns import columns, with_columns
+from tilestitch.pipeline.search.columns import columns, with_columns, with_makers_by_columns
 from tilestitch.pipeline.search.evaluate import Evaluator
+from tilestitch.pipeline.search.fusing import with_attention
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stage_files import stage_text, started
 from tilestitch.pipeline.strategies import strategy_named
@@ -63,6 +64,7 @@ def test_kernels_in_pieces_of_columns_read_their_weights_once(network):
         boxes = [kernel.box for kernel in done.schedule.kernels if kernel.sink == sink]
         assert len(boxes) == one.pieces == 2
         weights = [name for op in one.operators for name in graph.by_name[op].inputs if name in graph.constants]
+        weights = [name for name in weights if len(graph.tensors[name].shape) > 1]  # biases come whole
         assert weights
         assert all(read[name] == graph.tensors[name].size_bytes for name in weights)
     start = started(stage_text(done, Stage.SCHEDULE), "file.json")
@@ -86,6 +88,41 @@ def test_a_result_too_large_for_the_cores_is_cut():
     for name, count in pieces.items():
         assert sizes[name] > room * len(machine.cores) // 2 >= sizes[name] // (2 * count)
         assert (count - 1) * (room * len(machine.cores) // 2) < sizes[name]
+
+
+@pytest.mark.parametrize("network", ["bert-base-64", "llama-block-prefill-64"])
+def test_attention_runs_some_heads_at_a_time_where_its_operands_have_no_room(network):
+    """With its projections and what lies between; each piece reads its own columns of the weights.
+
+    Rows narrower than a burst are read with others. Keys and values of the Llama block are outputs, and made whole.
+    """
+    evaluator, begin = begun(network)
+    graph, machine = evaluator.graph(begin), machine_named(MACHINE)
+    begin = with_attention(begin, graph, machine)
+    assert with_makers_by_columns(begin, graph, machine) is begin
+    memories = tuple(replace(one, size_bytes=one.size_bytes // 128) for one in machine.memories)
+    found = with_makers_by_columns(begin, graph, replace(machine, memories=memories))
+    assert in_running_order(graph, found.cuts)
+    cuts = {cut.operators[-1]: cut for cut in found.cuts if cut.pieces > 1}
+    attention = [sink for sink in begin.sinks if sink.endswith(".context")]
+    assert attention
+    done = evaluator.compiled(found)
+    assert done.schedule is not None
+    assert done.program is not None
+    read = read_bytes(done.program)
+    for sink in attention:
+        cut = cuts[sink]
+        assert any("query.matmul" in name or "query.rotary" in name for name in cut.operators)
+        assert sum(kernel.sink == sink for kernel in done.schedule.kernels) == cut.pieces
+        tensors = [graph.tensors[name] for op in cut.operators for name in graph.by_name[op].inputs]
+        weights = [one for one in tensors if one.name in graph.constants and one.shape == (64, 64)]
+        assert weights
+        if 64 // cut.pieces * weights[0].dtype.size_bytes >= machine.ddr.burst_bytes:
+            assert [read[one.name] for one in weights] == [one.size_bytes for one in weights]
+    start = started(stage_text(done, Stage.SCHEDULE), "file.json")
+    again = resume_network(model(network, small=True), start, machine, Options(verify=True))
+    assert again.report is not None
+    assert again.report.outcome == "passed"
 
 
 @pytest.mark.parametrize("pieces", [1, 2])

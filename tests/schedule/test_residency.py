@@ -154,3 +154,23 @@ def test_no_more_leaves_the_cores_where_others_move_out_of_the_way(seed):
                 ends = one.address + one.size_bytes, other.address + other.size_bytes
                 assert apart or ends[0] <= other.address or ends[1] <= one.address or other.tensor == one.instead_of
     assert away[1] <= away[0]
+
+
+def test_a_result_takes_the_place_of_an_operand_in_gb():
+    """Only where that is asked for; not of one that is read again, and not of one that is read another way."""
+    net = Net()
+    x = net.input(2, PART // 2)
+    made = net.op("Exp", x, name="made")
+    once = net.op("Neg", made, name="once")
+    twice = net.op("Abs", once, name="twice")
+    turned = net.op("Transpose", twice, name="turned", perm=[1, 0])
+    last = net.op("Sigmoid", turned, name="last")
+    graph = assign_layouts(net.graph(net.op("Tanh", last, name="end"), net.op("Sin", once, name="other")))
+    names = ("made", "once", "twice", "other", "turned", "last", "end")
+    tasks = [Task((name,), scope=Level.GB) for name in names]
+    found = {}
+    for in_place in (False, True):
+        _, homes = stay_on_chip(graph, tasks, with_room_for(8), (Level.LB, Level.GB), in_place=in_place)
+        found[in_place] = {home.tensor: home.instead_of for home in homes if home.level is Level.GB}
+    assert found[False] == dict.fromkeys(("made", "once", "twice", "turned", "last"))
+    assert found[True] == {**found[False], "once": "made", "last": "turned"}

@@ -78,6 +78,7 @@ class HandSchedule:
     refined: bool = False  # whether the order of instructions is made better by its own simulation, back and forth
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
     lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
+    in_place: bool = False  # whether results take the place of operands in GB too, as they do in LB
 
     @property
     def rewriting(self) -> Rewriting:

@@ -75,6 +75,7 @@ class Surroundings:
     splits: tuple[int, ...] = ()  # pieces per dim of the sink, where they are decided already
     strips: tuple[tuple[int, Region], ...] = ()  # cores with the iterations of each, which may overlap; none: by splits
     stored: frozenset[str] = frozenset()  # of the results that stay, those that go to DDR as well
+    in_place: bool = False  # whether the one result takes the place of an operand in GB
 
     @cached_property
     def lying(self) -> tuple[Lying, Mapping[str, tuple[int, int]]]:

@@ -78,6 +78,7 @@ def placed(
         policy.levels,
         spill=policy.spill,
         compact=isinstance(partition, ByHand) and partition.schedule.compact,
+        in_place=isinstance(partition, ByHand) and partition.schedule.in_place,
         tilings=tilings,
         progress=progress,
     )

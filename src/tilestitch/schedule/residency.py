@@ -52,6 +52,7 @@ def stay_on_chip(
     *,
     spill: Spill = Spill.NEWEST,
     compact: bool = False,
+    in_place: bool = False,
     tilings: Tilings | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
@@ -60,19 +61,20 @@ def stay_on_chip(
     Where a result finds no room at a level, it or another one gives way to the next level, as `spill` says; where a
     task fits at no level beside what others keep, one of those does. Planning then goes back to the kernel that makes
     it; each gives way at most once a level, so this ends. If `compact`, results for which LB has room, but in several
-    gaps, lie there after all, where others can move out of their way. `tilings` found before, of the same graph and
-    machine, are used and added to. Raises `DoesNotFit` where a task does not fit on the empty machine.
+    gaps, lie there after all, where others can move out of their way. If `in_place`, a result takes the place of an
+    operand in GB as it does in LB. `tilings` found before, of the same graph and machine, are used and added to. Raises
+    `DoesNotFit` where a task does not fit on the empty machine.
     """
     usable = [level for level in levels if machine.memory(level) is not None]
     tilings = Tilings(graph, machine) if tilings is None else tilings
-    planning = _Planning(tasks, usable, spill, tilings)
+    planning = _Planning(tasks, usable, spill, tilings, in_place=in_place)
     found = planning.run(progress)
     if compact:
         planning, found = _compacted(planning, found, progress)
     addresses = better_addresses(found[1], machine)
     if not addresses:
         return found
-    again = _Planning(tasks, usable, spill, tilings, planning)
+    again = _Planning(tasks, usable, spill, tilings, planning, in_place=in_place)
     again.start, again.addresses, again.unfetched = planning.levels_found(), addresses, planning.unfetched
     packed = again.run(progress)
     moved = again.start != planning.levels_found()
@@ -95,7 +97,8 @@ def _compacted(
         start, into = planning.levels_found(), planning.levels.index(Level.LB)
         for number, _ in addresses.keys() - there:
             start[number] = into
-        again = _Planning(planning.tasks, planning.levels[:-1], planning.spill, planning.tilings, planning)
+        usable, in_place = planning.levels[:-1], planning.in_place
+        again = _Planning(planning.tasks, usable, planning.spill, planning.tilings, planning, in_place=in_place)
         again.start, again.addresses, again.unfetched = start, addresses, set(planning.unfetched)
         other = again.run(progress)
         if again.bytes_away() >= planning.bytes_away():
@@ -120,10 +123,12 @@ class _Planning:
         spill: Spill,
         tilings: Tilings,
         before: "_Planning | None" = None,
+        *,
+        in_place: bool = False,
     ) -> None:
         """`before` is one of the same tasks."""
         self.graph, self.machine, self.tilings = tilings.graph, tilings.shapes.machine, tilings
-        self.tasks, self.spill = tasks, spill
+        self.tasks, self.spill, self.in_place = tasks, spill, in_place
         self.levels = (*levels, Level.DDR)
         self.facts = facts_of(self.graph, tasks, tilings.pieces.boxes) if before is None else before.facts
         self.steps = tilings.steps
@@ -178,7 +183,8 @@ class _Planning:
         """As `_place`, or why that does not fit; what became of the task before in the same surroundings is known."""
         wished = [self.addresses.get((number, tensor)) for tensor in self.facts[number].kept if self.addresses]
         key = (
-            *(self.spill, self.levels, number, self.numbers[number], self.start[number], self.brought_until),
+            *(self.spill, self.in_place, self.levels),
+            *(number, self.numbers[number], self.start[number], self.brought_until),
             self.steps.homes(live),
             tuple(home and (home.level, home.address, home.size_bytes) for home in wished),
             tuple(sorted(tensor for by, tensor in self.unfetched if by == number)),
@@ -290,9 +296,9 @@ class _Planning:
             return self._tiled(number, live, Level.DDR), []
         misfit: DoesNotFit | None = None
         for level in self.levels[self.start[number] :]:
-            for old in self._replaceable(number, live) if level is Level.LB else ():
+            for old in self._replaceable(number, live, level):
                 try:
-                    kernel = self._tiled(number, live, level, old.parts)
+                    kernel = self._tiled(number, live, level, old)
                 except DoesNotFit:
                     continue
                 (tensor,) = facts.kept
@@ -325,20 +331,25 @@ class _Planning:
             return None
         return Home(tensor, region, Level.LB, (), 0, size, number, last)
 
-    def _replaceable(self, number: int, live: Sequence[Home]) -> list[Home]:
-        """Operands in LB, read here for the last time, whose place the one result can take."""
-        facts = self.facts[number]
-        if len(facts.kept) != 1:
+    def _replaceable(self, number: int, live: Sequence[Home], level: Level) -> list[Home]:
+        """Operands at a level, read here for the last time, whose place the one result can take.
+
+        In GB no core may read what another one writes, as those do whose strips overlap.
+        """
+        facts, in_gb = self.facts[number], level is Level.GB
+        if len(facts.kept) != 1 or level is Level.DDR or (in_gb and (not self.in_place or self.tasks[number].strips)):
             return []
         ending = [
             home
             for home in live
-            if home.level is Level.LB and home.last == number and home.region == facts.writes[facts.kept[0]]
+            if home.level is level and home.last == number and home.region == facts.writes[facts.kept[0]]
         ]
         return [
             home
             for home in ending
-            if passes_through(self.tilings.shapes.shape(facts.operators, home.parts[0][0]), home.tensor)
+            if passes_through(
+                self.tilings.shapes.shape(facts.operators, home.parts[0][0] if home.parts else 0), home.tensor
+            )
         ]
 
     def _homes(self, number: int, kernel: Kernel, live: Sequence[Home], level: Level) -> list[Home]:
@@ -393,13 +404,15 @@ class _Planning:
         free = all(before[1] <= after[0] for before, after in pairwise(sorted([*taken, *spans])))
         return spans if free and len(spans) == len(homes) else []
 
-    def _tiled(
-        self, number: int, live: Sequence[Home], level: Level, instead: tuple[tuple[int, Region], ...] = ()
-    ) -> Kernel:
-        """The tiling of a task whose results stay at `level`; tasks that differ only in names and place are one."""
+    def _tiled(self, number: int, live: Sequence[Home], level: Level, old: Home | None = None) -> Kernel:
+        """The tiling of a task whose results stay at `level`, or in the place of an operand that lies there.
+
+        Tasks that differ only in names and place are one.
+        """
         task = self.tasks[number]
-        surroundings, orders = self._around(number, live, level)
-        around = replace(surroundings, instead=instead) if instead else surroundings
+        around, orders = self._around(number, live, level)
+        if old is not None:
+            around = replace(around, instead=old.parts, in_place=level is Level.GB)
         facts, name, half = self.facts[number], f"k{number}", None
         if not task.launches and task.tiles.room is not TileRoom.WHOLE:
             with suppress(DoesNotFit):  # half of the memories, so that its loads do not wait for the kernel before

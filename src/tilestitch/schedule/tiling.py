@@ -63,7 +63,7 @@ class Shapes:
 
     def kept_bytes(self, shape: KernelShape, nest: Nest, around: Surroundings, splits: tuple[int, ...]) -> int:
         """See the function of this name."""
-        if not around.kept or around.instead:
+        if not around.kept or around.instead or around.in_place:
             return 0
         divided = None if around.results is Level.GB else (splits, around.strips)
         key = tuple([op.name for op in shape.operators]), around.kept, around.box, divided, around.results

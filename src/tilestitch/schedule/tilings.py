@@ -142,6 +142,7 @@ def _key(facts: Facts, around: Surroundings, names: Sequence[str]) -> tuple:
         around.strips,
         tuple(place[tensor] for tensor in facts.writes if tensor in around.stored),
         tuple((core, part.relative_to(facts.writes[around.kept[0]])) for core, part in around.instead),
+        around.in_place,
     )
 
 

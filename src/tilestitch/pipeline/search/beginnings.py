@@ -15,7 +15,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.tile_rule import Once, TileRoom, TileRule
 from tilestitch.pipeline.search.banding import with_bands
 from tilestitch.pipeline.search.candidate import NAME, Candidate
-from tilestitch.pipeline.search.columns import with_columns
+from tilestitch.pipeline.search.columns import with_columns, with_makers_by_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator, latency_cycles
 from tilestitch.pipeline.search.fusing import with_attention
 from tilestitch.pipeline.search.moves import WHOLE_ROOM, constants_of, with_fewer_cores, with_rules
@@ -29,6 +29,7 @@ NEAR = 1.02  # slower than the fastest by this factor, both before instructions 
 FAR = 1.5  # a schedule that is slower than the fastest by this factor is not changed
 SLOW = 1.6  # a beginning that is estimated to take longer by this factor takes longer by `FAR`: 22 of 22 did
 OFTEN = 0.5  # of the time, for constants that come in every iteration: more samples an iteration are worth a look
+COUNTS = 4  # numbers of pieces of which it is looked at whether attention runs faster some heads at a time
 LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
 
 
@@ -84,6 +85,18 @@ class _Beginnings:
             for times in (1, 2)
         ]
         self._add_if_faster([way for way in dict.fromkeys(ways) if way.split_k and way not in self.tried])
+
+    def add_faster_by_columns(self) -> None:
+        """Add the fastest, also uncut, with attention and its projections some heads at a time, where that is faster.
+
+        Looked at where what these make has no room on the chip as a whole; and so are other kernels with what is made
+        for them alone.
+        """
+        best, evaluator = self.fastest.candidate, self.evaluator
+        graph = evaluator.graph(best)
+        plain = dict.fromkeys((best, best.uncut(graph)))
+        ways = [with_makers_by_columns(one, graph, self.machine, more) for one in plain for more in range(COUNTS)]
+        self._add_if_faster([way for way in dict.fromkeys(ways) if way not in plain and way not in self.tried])
 
     def add_with_constants_once(self) -> None:
         """Add the fastest, also uncut, with every constant brought once, where that is faster than all others.
@@ -191,6 +204,7 @@ def beginnings(
     if state.found:
         state.add_with_more_samples(batches)
         state.add_faster_in_parts(batches)
+        state.add_faster_by_columns()
         state.add_with_constants_once()
         state.add_on_fewer_cores()
     return state.found, state.tried

@@ -75,6 +75,7 @@ class Candidate:
     split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, in the same order
     across: tuple[Across, ...] = ()  # products whose reduction is divided among cores, in the same order
     packed: bool = False  # whether small constants lie together, so that one transfer brings those of several operators
+    in_place: bool = False  # whether results take the place of operands in GB too, as they do in LB
 
     @property
     def rewriting(self) -> Rewriting:
@@ -139,6 +140,7 @@ class Candidate:
             packed=self.packed,
             rules=self.rules,
             lean=True,
+            in_place=self.in_place,
         )
         if any(cut.scope is not None for cut in self.cuts):
             schedule = replace(schedule, order=self._items(graph, schedule))

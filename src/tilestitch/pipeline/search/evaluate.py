@@ -126,7 +126,7 @@ class Evaluator:
         policy = request.policy(strategy_by_hand(partition.schedule))
         found = ordered(graph, partition, request.machine, policy, shared.tilings.pieces)
         run = request.run(NAME, candidate.batch)
-        flags = candidate.spill, candidate.ring, candidate.behind, candidate.compact
+        flags = candidate.spill, candidate.ring, candidate.behind, candidate.compact, candidate.in_place
         asked = tuple(found.tasks), *flags, candidate.together
         planned, schedule = shared.planned.get(asked), None
         if planned is None:

@@ -11,9 +11,7 @@ from tilestitch.passes.split_k import Reduction, reduction_of, with_split_k
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.moves import with_rules
 from tilestitch.pipeline.search.parting import in_terms_of
-
-HELD_SHARE = 0.9  # of the memories that hold results, at most for what a part holds: operand, part and two sums
-MOST_PARTS = 32
+from tilestitch.pipeline.search.room import MOST_PARTS, room_for_results
 
 
 def with_parts_that_fit(
@@ -26,7 +24,7 @@ def with_parts_that_fit(
     """
     if candidate.split_k or candidate.joined or candidate.apart:
         return candidate
-    room = HELD_SHARE * _results_bytes(machine)
+    room = room_for_results(machine)
     found = [one for op in graph.operators if (one := reduction_of(graph, op)) is not None]
     if if_weights_do_not:
         found = [one for one in found if _weights_bytes(one, graph) > room]
@@ -41,13 +39,6 @@ def with_parts_that_fit(
             taken |= own
     splits = tuple(chosen[op.name] for op in graph.operators if op.name in chosen)
     return in_parts_of(candidate, graph, machine, splits) if splits else candidate
-
-
-def _results_bytes(machine: Accelerator) -> int:
-    """Of all memories of a cluster that hold results."""
-    shared = machine.memory(Level.GB)
-    local = any(machine.home(core) is Level.LB for core in machine.cores)
-    return machine.local_capacity_bytes + (shared.size_bytes if shared is not None and local else 0)
 
 
 def _weights_bytes(found: Reduction, graph: Graph) -> int:
@@ -77,12 +68,13 @@ def _split(found: Reduction, graph: Graph, room: float, times: int) -> SplitK | 
 def in_parts_of(candidate: Candidate, graph: Graph, machine: Accelerator, splits: tuple[SplitK, ...]) -> Candidate:
     """The candidate of the network in which products run in such parts; each part is where the product was.
 
-    What is there before the first part, and read by none but the last, waits in GB: such as the residual.
+    What is there before the first part, and read by none but the last, waits in GB: such as the residual. Each sum
+    takes the place of the one before it.
     """
     after, now = with_split_k(graph, splits)
     moved = {split.operator: [op.name for op, _ in _of(graph, split).makers] for split in splits}
     whole = replace(candidate, cuts=_with_makers(candidate.cuts, moved))
-    found = replace(in_terms_of(whole, after, now, machine), split_k=splits)
+    found = replace(in_terms_of(whole, after, now, machine), split_k=splits, in_place=True)
     waiting = {sink for split in splits for sink in _waiting(found, after, now[split.operator])}
     if machine.memory(Level.GB) is None or not waiting:
         return found
