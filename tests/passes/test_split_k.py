@@ -16,7 +16,7 @@ from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError
 from tilestitch.cost.bounds import bounds
 from tilestitch.frontend.reader import read_onnx
-from tilestitch.hardware.accelerator import Level
+from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.preset_files import preset_text
 from tilestitch.ir.by_hand import HandGroup, HandSchedule
 from tilestitch.ir.choices import Effort, Stage
@@ -44,7 +44,7 @@ def composed(model: onnx.ModelProto, *splits: SplitK, batch: int = 1) -> Graph:
     return composed_graph(simplify(loaded, fold_bn=True), Rewriting(split_k=splits))[0]
 
 
-def in_parts(model: onnx.ModelProto, split: SplitK, machine: str = "toy", **asked) -> Compilation:
+def in_parts(model: onnx.ModelProto, split: SplitK, machine: str | Accelerator = "toy", **asked) -> Compilation:
     """All of a network in one piece with a product in parts, verified."""
     schedule = HandSchedule("parts", (HandGroup("all"),), split_k=(split,))
     return api.compile(model, machine, strategy=replace(schedule, **asked), batch=1, verify=True)
@@ -112,7 +112,7 @@ def test_no_more_than_a_part_is_there_at_a_time():
     assert [instead[op.outputs[0]] for op in sums[:-1]] == [op.inputs[0] for op in sums[:-1]]
 
 
-@pytest.mark.parametrize("machine", ["toy", "stcp920-paper"])
+@pytest.mark.parametrize("machine", ["toy", "stcp920-paper", "goya"])
 @pytest.mark.parametrize("in_place", [False, True])
 def test_sums_that_wait_in_gb_take_the_place_of_those_before_them(machine, in_place):
     """Where that is asked for: all of them then take as much of GB as one."""
@@ -128,6 +128,24 @@ def test_sums_that_wait_in_gb_take_the_place_of_those_before_them(machine, in_pl
     assert [homes[name].level for name in sums] == [Level.GB] * 3
     assert [homes[name].instead_of for name in sums] == [None, *(sums[:-1] if in_place else (None, None))]
     assert len({homes[name].address for name in sums}) == (1 if in_place else 2)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_sum_needs_no_room_beside_the_one_before_it(in_place):
+    """In a GB that has room for one and a half of them; else every other one goes to DDR."""
+    toy, sinks = machine_named("toy"), ("second.0", "second.sum.1", "second.sum.2")
+    memories = tuple(replace(one, size_bytes=6 * 1024) if one.level is Level.GB else one for one in toy.memories)
+    rules = [KernelRule(name, scope=Level.GB) for name in sinks]
+    done = in_parts(
+        perceptron(rows=40, width=48, hidden=64),
+        SplitK("second", 4),
+        replace(toy, memories=memories),
+        rules=rules,
+        in_place=in_place,
+    )
+    assert_passed(done)
+    graph, kept = given(done.graph), {home.tensor for home in given(done.schedule).homes}
+    assert [graph.by_name[name].outputs[0] in kept for name in sinks] == [True, in_place, True]
 
 
 def test_what_is_added_at_once_is_not_rounded_before():

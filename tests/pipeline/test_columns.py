@@ -10,11 +10,18 @@ from tests.helpers.verified import machine_named, model
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.program import Kind, Program
+from tilestitch.kernels.instances import PieceNeeds
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.search.candidate import Candidate, Cut, candidate_of, in_running_order
-from tilestitch.pipeline.search.columns import columns, with_columns, with_makers_by_columns
+from tilestitch.pipeline.search.columns import (
+    _is_divided,
+    _with_makers,
+    columns,
+    with_columns,
+    with_makers_by_columns,
+)
 from tilestitch.pipeline.search.evaluate import Evaluator
 from tilestitch.pipeline.search.fusing import with_attention
 from tilestitch.pipeline.search.scene import Scene
@@ -123,6 +130,21 @@ def test_attention_runs_some_heads_at_a_time_where_its_operands_have_no_room(net
     again = resume_network(model(network, small=True), start, machine, Options(verify=True))
     assert again.report is not None
     assert again.report.outcome == "passed"
+
+
+def test_pieces_of_several_kernels_share_neither_work_nor_weights():
+    """Of attention no samples, which share the weights, and no rows, which share keys; columns of whole heads do."""
+    evaluator, begin = begun("bert-base-64")
+    graph, machine = evaluator.graph(begin), machine_named(MACHINE)
+    begin = with_attention(begin, graph, machine)
+    context = next(sink for sink in begin.sinks if sink.endswith(".context"))
+    group = dict(_with_makers(graph, begin))[context]
+    names = tuple(name for kernel in group for name in kernel)
+    result, needs = graph.by_name[context].outputs[0], PieceNeeds(graph)
+    ways = [
+        (axis, count) for axis, extent in enumerate(graph.tensors[result].shape) for count in (2, 4) if extent > count
+    ]
+    assert [way for way in ways if _is_divided(graph, needs, names, result, *way)] == [(2, 2), (2, 4)]
 
 
 @pytest.mark.parametrize("pieces", [1, 2])

@@ -205,8 +205,6 @@ def kept_bytes(
     shape: KernelShape, nest: Nest, around: Surroundings, splits: tuple[int, ...], steps: tuple[int, ...]
 ) -> int:
     """What the results take where they stay: in GB all of their pieces, in LB the largest part of a core."""
-    if not around.kept or around.instead or around.in_place:
-        return 0
     names = local_names(shape.graph, shape.operators)
     loops = _loops(around.iterations(shape.sink), steps)
     in_gb = around.results is Level.GB

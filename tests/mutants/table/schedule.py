@@ -172,4 +172,25 @@ SCHEDULE = (
         "    if False:\n",
         ("test_halves::test_halves_of_the_only_tile_need_room_for_two_of_the_larger_one",),
     ),
+    Mutant(
+        "results take no place of an operand in GB",
+        "schedule/residency.py",
+        "(in_gb and (not self.in_place or self.tasks[number].strips))",
+        "in_gb",
+        ("test_residency::test_a_result_takes_the_place_of_an_operand_in_gb",),
+    ),
+    Mutant(
+        "a result in the place of an operand in GB takes room of its own",
+        "schedule/tiling.py",
+        "if not around.kept or around.instead or around.in_place:",
+        "if not around.kept or around.instead:",
+        ("test_split_k::test_a_sum_needs_no_room_beside_the_one_before_it",),
+    ),
+    Mutant(
+        "pieces of columns may share weights",
+        "pipeline/search/columns.py",
+        "return read == once and work ==",
+        "return work ==",
+        ("test_columns::test_pieces_of_several_kernels_share_neither_work_nor_weights",),
+    ),
 )
