@@ -11,18 +11,21 @@ from tilestitch.base.errors import TooLarge
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choice_rows import seen_factors
 from tilestitch.mapping.tree.choices import Choices
+from tilestitch.mapping.tree.ground import TOO_LARGE, Sheet
 from tilestitch.mapping.tree.lattice import points_of
-from tilestitch.mapping.tree.opened import TOO_LARGE, Sheet, least_of_choice
+from tilestitch.mapping.tree.opened import USEFUL, USELESS, least_of_choice
 from tilestitch.mapping.tree.problem import MOST_STATES
 from tilestitch.mapping.tree.quick_bounds import tables_alone
 from tilestitch.mapping.tree.quick_clocks import clocks_alone
 from tilestitch.mapping.tree.spread_task import SpreadTask, compared
 from tilestitch.mapping.tree.tables import Sums
-from tilestitch.mapping.tree.timed_opened import Aim, Clock, best_of_choice
+from tilestitch.mapping.tree.timed_near import Clock
+from tilestitch.mapping.tree.timed_opened import Aim, best_of_choice
 from tilestitch.mapping.tree.timed_pace import SUMS
 from tilestitch.mapping.tree.timed_quick import Timing, latencies_at_least, starts_of
 
 VIEWS = 256  # of an operand whose tables of cycles are made together, and not kept
+TRIED = 8  # tables of near cuts that are made before it counts how many were of use
 TOGETHER = 2**24  # entries at most in tables that are made together, if no two choices shared any
 
 _Whole = NDArray[np.int64]
@@ -40,6 +43,7 @@ class Opener:
         self._loose: dict[int, tuple[_Whole, NDArray[np.bool_]]] = {}  # by operand: least cycles, and which are known
         self._rows: dict[int, int] = {}  # of the choices that were taken
         self._places: list[int] = []  # states of their searches
+        self._uses = [0, 0, 0]  # how many searches had no table of near cuts, had one of no use, and one of use
         cuts = [len(one.memories) + (not one.is_write) for one in task.operands]
         self._states = 2 * prod(one + 1 for one in cuts)
 
@@ -174,9 +178,9 @@ class Opener:
     def least(self, number: int, most_labels: int, below: int) -> tuple[int, int, int]:
         """How the search of a choice ended, its least cost or bound in femtojoules, and the labels that it took."""
         task, sheet = self._task, self._sheet(number)
-        ended, value, count, _ = least_of_choice(
-            task.arrays, task.bounds, sheet, self._heads, most_labels, below, task.sums is Sums.FINAL
-        )
+        tables, limits, options = (task.arrays, task.bounds), (most_labels, below), self._options()
+        ended, value, count, _, use = least_of_choice(tables, sheet, self._heads, limits, options)
+        self._uses[use] += 1
         self._expect_compared(ended)
         return int(ended), int(value), int(count)
 
@@ -186,10 +190,16 @@ class Opener:
         task, sheet = self._task, self._sheet(number)
         clock = Clock(self._clock, self._clock_offsets[self._rows[number]])
         tables = task.arrays, task.bounds, self._timing
-        final = task.sums is Sums.FINAL
-        ended, count, value, energy, _ = best_of_choice(tables, sheet, clock, aim, self._heads, most_labels, final)
+        found = best_of_choice(tables, sheet, clock, aim, self._heads, most_labels, self._options())
+        ended, count, value, energy, _, use = found
+        self._uses[use] += 1
         self._expect_compared(ended)
         return int(ended), int(count), float(value), int(energy)
+
+    def _options(self) -> tuple[bool, bool]:
+        """Whether sums are stored at their final width, and whether tables of near cuts may be made."""
+        made, useful = self._uses[USELESS] + self._uses[USEFUL], self._uses[USEFUL]
+        return self._task.sums is Sums.FINAL, made < TRIED or 2 * useful >= made
 
     def _expect_compared(self, ended: int) -> None:
         if ended == TOO_LARGE:

@@ -4,29 +4,28 @@ It says below which value nothing of the choice is. So it ends with the first co
 equally good the caller decides.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tilestitch.base.jit import lending, tiered
+from tilestitch.base.jit import inner, lending, tiered
+from tilestitch.mapping.tree.ground import TOO_LARGE, Desk, Ground, Sheet, closes, desk_of, ground_of, lay, rest_of
 from tilestitch.mapping.tree.labels import FOUND, NEVER, STOPPED, enter
-from tilestitch.mapping.tree.opened import (
-    GOES_ON,
-    GROWS,
-    TOO_LARGE,
-    Desk,
-    Ground,
-    Sheet,
-    closes,
-    desk_of,
-    ground_of,
-    lay,
-    rest_of,
-    take_next,
+from tilestitch.mapping.tree.near import (
+    MOST_POINTS,
+    Near,
+    more_together,
+    near_box,
+    point_in,
+    step_in,
+    to_come,
+    without_box,
 )
+from tilestitch.mapping.tree.opened import GOES_ON, GROWS, UNMADE, USEFUL, USELESS, take_next
 from tilestitch.mapping.tree.quick_arrays import Arrays, Placed
 from tilestitch.mapping.tree.quick_prices import TOO_MUCH, cut_of, held_elements
 from tilestitch.mapping.tree.timed_labels import (
+    FASTEST,
     Pending,
     TimedLabels,
     is_beaten_in_time,
@@ -36,16 +35,10 @@ from tilestitch.mapping.tree.timed_labels import (
     timed_order,
     value_of,
 )
+from tilestitch.mapping.tree.timed_near import Clock, cycles_from, timed_near_of
 from tilestitch.mapping.tree.timed_pace import SUMS, cross, latency_at_least, repeat
 from tilestitch.mapping.tree.timed_quick import Timing, follow, load_of, serve_crossing, start_row, way_of
 from tilestitch.mapping.tree.waiting import Order, push
-
-
-class Clock(NamedTuple):
-    """The least cycles of one choice, from `clocks_alone`, and where those of each operand begin."""
-
-    table: np.ndarray
-    offsets: np.ndarray
 
 
 class Aim(NamedTuple):
@@ -60,6 +53,7 @@ class Aim(NamedTuple):
     known: np.ndarray  # [point, energy (fJ, as `tie_fj`) and cycles], by energy: nothing is looked for that one beats
 
 
+TIMED_LABEL_POINTS = 16  # as `opened.LABEL_POINTS`: a label takes twice as long
 NO_POINTS = np.zeros((0, 2), np.int64)
 
 
@@ -69,6 +63,9 @@ def _crossing_of(ground: Ground, operand: int, cut: int) -> int:
     if cut == ground.first[operand + 1] - ground.first[operand] - 1:
         return -1
     return cut + 1 if operand == len(ground.place_of) - 1 else cut
+
+
+_Tools: TypeAlias = tuple[Arrays, Timing, Placed, Ground, Near, Clock, Aim]
 
 
 class Bench(NamedTuple):
@@ -105,19 +102,22 @@ def _forget(timing: Timing, desk: Desk, row: np.ndarray) -> None:
 
 @lending
 def _least_cycles(
-    timing: Timing, ground: Ground, clock: Clock, desk: Desk, bench: Bench, where: tuple[int, int, int]
-) -> int:
-    """What no mapping that goes on from here is faster than; `where`: partial sums, axis, other tiles."""
-    (partial, axis, others), last = where, len(desk.chosen) - 1
+    timing: Timing, ground: Ground, clock: Clock, near: Near, desk: Desk, bench: Bench,
+    where: tuple[int, int, int, int, int],
+) -> int:  # fmt: skip
+    """What no mapping that goes on from here is faster than; `where`: partial sums, axis, other tiles, near cuts."""
+    (partial, axis, others, some, point), last = where, len(desk.chosen) - 1
     bench.togo[:] = 0
     for operand in range(last + 1):
         cut = desk.chosen[operand]
         if cut < ground.first[operand + 1] - ground.first[operand]:
-            at = desk.here[operand] + (ground.strides[operand, axis] if axis >= 0 else 0)
-            at += (cut * 2 + partial if operand == last else cut) * ground.inner[operand]
-            at = clock.offsets[operand] + at * timing.many_sums[operand]
+            here = desk.here[operand] + (ground.strides[operand, axis] if axis >= 0 else 0)
+            at = cycles_from(timing, ground, clock, operand, (cut, partial), here)
             for number in range(timing.many_sums[operand]):
                 bench.togo[timing.sums[operand, number]] += clock.table[at + number]
+    if some > 0:
+        for number in range(len(timing.together)):
+            bench.togo[timing.together[number, 0]] += near.more[1 + number, near.place[point], some]
     return latency_at_least(bench.row, timing.columns, bench.togo, others)
 
 
@@ -171,11 +171,11 @@ def _place(
 
 @lending
 def _go_on(
-    labels: TimedLabels, order: Order, heads: np.ndarray, tools: tuple[Arrays, Timing, Placed, Ground, Clock, Aim],
+    labels: TimedLabels, order: Order, heads: np.ndarray, tools: _Tools,
     desk: Desk, bench: Bench, fixed_fj: float, label: int, counts: tuple[int, int],
 ) -> tuple[int, int]:  # fmt: skip
     """All labels that come of one: how many there are then and how many wait; -1 where energies are not compared."""
-    arrays, timing, placed, ground, clock, aim = tools
+    arrays, timing, placed, ground, near, clock, aim = tools
     row, (count, waiting) = bench.row, counts
     trail = labels.trail
     state, point = trail.state[label], trail.point[label]
@@ -185,7 +185,7 @@ def _go_on(
         depth += desk.placed[operand]
     for loop in range(len(desk.tile)):
         inside *= desk.tile[loop]
-    tiles = placed.total // inside
+    tiles, at = placed.total // inside, point_in(near, desk)
     if aim.width > 0 and not _is_among_the_first(bench.opened, depth + desk.powers.sum(), aim.width):
         return count, waiting
     for move in range(operands + len(ground.axes)):
@@ -212,7 +212,8 @@ def _go_on(
                 continue
             target += ground.strides[operands, axis]
             left = tiles // ground.axes[axis, 1]
-        rest = rest_of(ground, desk, partial, axis)
+        some, to = to_come(near, desk), step_in(near, desk, at, axis)
+        rest = rest_of(ground, desk, partial, axis) + more_together(near, some, to)
         if rest >= NEVER:
             continue
         energy = spent + rest
@@ -235,7 +236,7 @@ def _go_on(
                 cross(row, timing.columns, bench.load)
             _forget(timing, desk, row)
         pending = _pending(timing, desk)
-        cycles = _least_cycles(timing, ground, clock, desk, bench, (partial, axis, left - 1))
+        cycles = _least_cycles(timing, ground, clock, near, desk, bench, (partial, axis, left - 1, some, to))
         cycles = max(cycles, known)  # what comes of a label is no faster than it is said to be at least
         value = value_of(aim.objective, fixed_fj, energy, cycles)
         place = to_state * ground.points + target
@@ -253,11 +254,11 @@ def _go_on(
 
 @lending
 def _run(
-    labels: TimedLabels, order: Order, heads: np.ndarray, tools: tuple[Arrays, Timing, Placed, Ground, Clock, Aim],
+    labels: TimedLabels, order: Order, heads: np.ndarray, tools: _Tools,
     desk: Desk, bench: Bench, fixed_fj: float, most: int, counts: tuple[int, int],
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Go on from label to label as long as there is room: how it ended, the last label, how many there are and wait."""
-    _, _, _, ground, _, _ = tools
+    _, _, _, ground, _, _, _ = tools
     ended, label, (count, waiting) = GOES_ON, -1, counts
     while ended == GOES_ON:
         ended, label, waiting = take_next(labels, order, ground, (count, waiting), most)
@@ -267,24 +268,22 @@ def _run(
     return ended, label, count, waiting
 
 
-@tiered
-def best_of_choice(
-    tables: tuple[Arrays, Arrays, Timing], sheet: Sheet, clock: Clock, aim: Aim, heads: np.ndarray, most: int,
-    final_sums: bool,
+@inner
+def _search(
+    tools: _Tools, fixed_fj: float, start: int, heads: np.ndarray,
+    most: int,
 ) -> tuple[int, int, float, int, int]:  # fmt: skip
-    """How the search of one choice ended, how many labels there were, and the value, energy and cycles of the best.
+    """How a search ended, labels, and value, energy and cycles of the best.
 
-    `tables` are the operands, the same relaxed, and their ports. Energies are femtojoules without `aim.fixed_fj`. Where
-    it stopped, value, energy and cycles are bounds of what was not looked at. `heads` is all -1, before and after.
+    They are as in `best_of_choice`, but that energies are without what results cost at the units.
+
+    Partial sums come from the units if `start` is 1.
     """
-    arrays, bounds, timing = tables
-    ended, placed, ground, (units_fj, start) = ground_of(arrays, bounds, sheet, final_sums)
-    if ended != FOUND:
-        return ended, 0, np.inf, NEVER, NEVER
-    fixed_fj, operands, points = aim.fixed_fj + units_fj, len(ground.place_of), ground.points
-    desk = desk_of(ground, len(sheet.steps))
+    arrays, timing, placed, ground, near, clock, aim = tools
+    operands, points = len(ground.place_of), ground.points
+    desk = desk_of(ground, len(placed.steps))
     ends = timing.columns.end
-    labels = timed_empty(256, ends, len(sheet.limit))
+    labels = timed_empty(256, ends, len(ground.limit))
     order = timed_order(labels)
     bench = Bench(
         np.zeros(ends, np.int64), np.zeros(ends, np.int64), np.zeros(ends, np.int64), np.zeros((2, timing.many)),
@@ -295,12 +294,10 @@ def best_of_choice(
     _forget(timing, desk, bench.row)
     follow(arrays, timing, placed, start, desk.tile, bench.served, bench.following)
     count, waiting = 0, 0
-    known = aim.known.copy()
-    known[:, 0] -= units_fj
-    aim = Aim(aim.objective, fixed_fj, aim.cutoff, aim.tie, aim.tie_fj - units_fj, aim.width, known)
-    rest = rest_of(ground, desk, start, -1)
+    some = to_come(near, desk)
+    rest = rest_of(ground, desk, start, -1) + more_together(near, some, 0)
     if rest < NEVER:
-        cycles = _least_cycles(timing, ground, clock, desk, bench, (start, -1, placed.total - 1))
+        cycles = _least_cycles(timing, ground, clock, near, desk, bench, (start, -1, placed.total - 1, some, 0))
         value = value_of(aim.objective, fixed_fj, rest, cycles)
         if not _is_hopeless(aim, value, rest, cycles):
             _note(labels, 0, (rest, cycles, value), 0, bench.row)
@@ -312,13 +309,43 @@ def best_of_choice(
         if count + operands + len(ground.axes) > len(labels.value):
             labels = timed_grown(labels, len(labels.value))
             order = timed_order(labels)
-        ended, label, count, waiting = _run(
-            labels, order, heads, (arrays, timing, placed, ground, clock, aim), desk, bench, fixed_fj, most,
-            (count, waiting),
-        )  # fmt: skip
+        ended, label, count, waiting = _run(labels, order, heads, tools, desk, bench, fixed_fj, most, (count, waiting))
     for number in range(count):
         heads[labels.trail.state[number] * points + labels.trail.point[number]] = -1
     if ended in (FOUND, STOPPED):
-        energy = labels.least_fj[label] + units_fj
-        return ended, count, labels.value[label], energy, labels.least_cycles[label]
+        return ended, count, labels.value[label], labels.least_fj[label], labels.least_cycles[label]
     return ended, count, np.inf, NEVER, NEVER
+
+
+@tiered
+def best_of_choice(
+    tables: tuple[Arrays, Arrays, Timing], sheet: Sheet, clock: Clock, aim: Aim, heads: np.ndarray, most: int,
+    options: tuple[bool, bool],
+) -> tuple[int, int, float, int, int, int]:  # fmt: skip
+    """How the search of one choice ended, how many labels there were, and the value, energy and cycles of the best.
+
+    At last whether a table of near cuts was of use, and `options`, as in `least_of_choice`.
+
+    `tables` are the operands, the same relaxed, and their ports. Energies are femtojoules without `aim.fixed_fj`. Where
+    it stopped, value, energy and cycles are bounds of what was not looked at. `heads` is all -1, before and after.
+    """
+    (arrays, bounds, timing), (final_sums, may_have) = tables, options
+    ended, placed, ground, (units_fj, start) = ground_of(arrays, bounds, sheet, final_sums)
+    if ended != FOUND:
+        return ended, 0, np.inf, NEVER, NEVER, UNMADE
+    fixed_fj = aim.fixed_fj + units_fj
+    known = aim.known.copy()
+    known[:, 0] -= units_fj
+    aim = Aim(aim.objective, fixed_fj, aim.cutoff, aim.tie, aim.tie_fj - units_fj, aim.width, known)
+    box, points = near_box(ground, start)
+    by_energy = aim.objective != FASTEST
+    may_have = may_have and 0 < points <= MOST_POINTS and (by_energy or len(timing.together) > 0)
+    few, use = min(most, points // TIMED_LABEL_POINTS) if may_have else most, UNMADE
+    tools = arrays, timing, placed, ground, without_box(box), clock, aim
+    ended, count, value, energy, cycles = _search(tools, fixed_fj, start, heads, few)
+    if ended == STOPPED and count <= most:
+        near, in_energy, in_time = timed_near_of(arrays, timing, placed, ground, clock, start, box, points)
+        tools = arrays, timing, placed, ground, near, clock, aim
+        ended, more, value, energy, cycles = _search(tools, fixed_fj, start, heads, most - count)
+        count, use = count + more, USEFUL if in_time or (by_energy and in_energy) else USELESS
+    return ended, count, value, energy + units_fj if ended in (FOUND, STOPPED) else NEVER, cycles, use

@@ -36,6 +36,7 @@ from tilestitch.mapping.tree.timed_pace import (
 )
 
 INWARDS, OUTWARDS = 0, 1
+NEAR = 1  # the crossing into the innermost memories
 _Port: TypeAlias = tuple[int, int]
 
 
@@ -58,6 +59,7 @@ class Timing(NamedTuple):
     stops: np.ndarray  # [operand, cuts placed] or stops the units
     columns: Columns
     many: int  # ports
+    together: np.ndarray  # rows of column, kind and port: stops and busy ports to which several near cuts add
 
 
 def only_ports_take_time(tree: MachineTree) -> bool:
@@ -98,6 +100,7 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
         number[where] = ports.index(key)
     slot, columns = np.full((len(sums.ports), len(ports)), -1, np.int64), sums.columns
     uses = np.zeros((len(operands), levels, columns.end), np.bool_)
+    together: list[tuple[int, int, int]] = []
     for column, kind, port in sums.each:
         slot[kind, ports.index(port)] = column
         for (operand, crossing), one in crossed.items():
@@ -107,12 +110,15 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
             begun = [one.inwards if one.operand <= number else () for number in range(INPUTS)]
             kinds = one.stops, one.inwards, one.outwards, both, *until, *own, *begun
             uses[operand, crossing, column] = port in kinds[kind]
+        if kind in (0, 3) and uses[:, NEAR : NEAR + 1, column].sum() > 1:
+            together.append((column, kind, ports.index(port)))
     followed = np.array([followed_as(one) for one in operands], np.int64)
     waiting = [[delayed_by(one, stops=stops) for stops in (False, True)] for one in operands]
     delays = np.array([[[at in each for at in range(FOLLOWED)] for each in one] for one in waiting], np.bool_)
     return Timing(
         number, cycles, hides, through, slot, followed, delays, np.array(sums.waits, np.bool_),
         *_sums_of(uses, columns), *_later(operands, uses, hides), columns, len(ports),
+        np.array(together, np.int64).reshape(-1, 3),
     )  # fmt: skip
 
 

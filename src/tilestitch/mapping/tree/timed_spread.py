@@ -46,7 +46,7 @@ SEVERAL = 2**8  # choices whose closer bounds are made first; of more, loose bou
 
 FIRST = 16  # choices that are laid out, or bounded by all operands together, at first; and that are searched narrowly
 ROUND, GROWTH = 2**16, 8  # labels of a choice in the first round, and how much more in every later one
-WIDTHS = 8, 64, 512  # labels of as many moves that are opened for some mapping, until there is any
+WIDTHS = 32, 128, 512  # labels of as many moves that are opened for some mapping, until there is any
 
 _Whole = NDArray[np.int64]
 _Values = NDArray[np.float64]
