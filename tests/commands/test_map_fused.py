@@ -10,7 +10,8 @@ from tilestitch import FuseOptions, map_fused
 from tilestitch.api import load_graph
 from tilestitch.base.errors import InputError
 from tilestitch.cli.main import main
-from tilestitch.commands.map.chains import chains_of, einsum_chain
+from tilestitch.commands.map.chains import chains_of
+from tilestitch.commands.map.einsum_lines import einsum_chain
 from tilestitch.commands.map.fused_page import drawn_chain
 from tilestitch.ir.choices import Objective
 from tilestitch.passes import simplify
@@ -105,7 +106,13 @@ def test_an_axis_that_is_read_backwards_is_not_shared(index, whole):
         ("S[m,n] += Q[m,d] * K[n,d]; m=4 n=4 d=2", "expected products one after another"),
         ("S[m] += Q[m]; O[m] += T[m]; m=4", "what 'S[m] += Q[m]' makes is read 0 times"),
         ("S[m] += Q[m]; S[m] += T[m]; O[m] += S[m]; m=4", "what 'S[m] += Q[m]' makes is read 0 times"),
-        ("S[m] += Q[m]; T[m] += S[m]; O[m] += S[m] * T[m]; m=4", "what 'S[m] += Q[m]' makes is read 2 times"),
+        ("S[m] += Q[m]; T[m] += S[m]; R[m] += S[m]; O[m] += T[m]; m=4", "what 'R[m] += S[m]' makes is read 0 times"),
+        ("S[m,n] += Q[m]; O[m,n] += S[m,d] * S[n,d]; m=4 n=4 d=4", "give what is read twice two names"),
+        ("S[m] += Q[m]; T[m] += softmax(S[m]); O[m] += S[m] * T[m]; m=4", "in all or none"),
+        ("S[m] += Q[m]; O[m] += S[m] + T[m]; m=4", "T is added in 'O[m] += S[m] + T[m]', but no line before it"),
+        ("S[m] += Q[m]; O[m] += S[m] + S[m] + S[m]; m=4", "adds S twice"),
+        ("S[m] += Q[m]; T[n] += S[m] + S[m]; O[n] += T[n]; m=4 n=4", "S[m] is added to T[n]; expected the same"),
+        ("S[m] += Q[m]; O[m] += P[m] + S[m]; m=4", "what 'S[m] += Q[m]' makes is read 0 times"),
         ("S[m] += Q[m]; O[m] += softmax(T[m]) * S[m]; m=4", "softmax(T) is not of a result that a line before"),
         ("S[m] += Q[m]; O[m] += (S[m] * T[m]); m=4", "no line before it makes T"),
         ("S[m] += Q[m]; T[m] += Q[m]; O[m,n] += (S[m] + T[n]) * W[m,n]; m=4 n=4", "the same indices everywhere"),

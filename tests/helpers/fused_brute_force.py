@@ -11,7 +11,7 @@ import numpy as np
 from tests.helpers.tree_brute_force import _memory, _Operand, primes
 from tilestitch.hardware.tree import Axis, Flow, MachineTree
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
-from tilestitch.mapping.fused.chain import Chain, Link
+from tilestitch.mapping.fused.chain import Chain, Link, Reading
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 
 
@@ -37,22 +37,52 @@ def least_fused(chain: Chain, *, final_sums: bool) -> float:
 
 
 def readers_of(chain):
-    """Of each link the operator that reads."""
+    """Of each link the last operator that reads."""
     return chain.readers or tuple(range(1, len(chain.operators)))
+
+
+def uses_of(chain):
+    """All that is read of others: link, operator, operand."""
+    last = [(link, reader, chain.links[link].read) for link, reader in enumerate(readers_of(chain))]
+    return [*((one.link, one.reader, one.read) for one in chain.more), *last]
+
+
+def is_added(chain, reader, read):
+    """Whether something is not read but added to the result of a reader."""
+    return read == len(chain.operators[reader].nest.reads)
+
+
+def read_last(chain, link):
+    """The last operator that reads a result, and the operand."""
+    readers = [(reader, read) for one, reader, read in uses_of(chain) if one == link]
+    return max(one for one in readers if not is_added(chain, *one))
 
 
 def all_turns(chain):
     """The same operators in all orders in which they can run."""
-    readers, count = readers_of(chain), len(chain.operators)
+    uses, count = uses_of(chain), len(chain.operators)
+    factors = {(one.link, one.reader): one.is_factor for one in chain.more}
+    factors |= {(link, reader): chain.links[link].is_factor for link, reader in enumerate(readers_of(chain))}
     for order in itertools.permutations(range(count)):
         places = [order.index(number) for number in range(count)]
-        if all(places[link] < places[reader] for link, reader in enumerate(readers)):
-            yield replace(
-                chain,
-                operators=tuple(chain.operators[number] for number in order),
-                links=tuple(chain.links[number] for number in order[:-1]),
-                readers=tuple(places[readers[number]] for number in order[:-1]),
+        if not all(places[link] < places[reader] for link, reader, _ in uses):
+            continue
+        links, readers, more = [], [], []
+        for at, number in enumerate(order[:-1]):
+            every = sorted(
+                (places[reader], read, factors[link, reader]) for link, reader, read in uses if link == number
             )
+            more += [Reading(at, *one) for one in every[:-1]]
+            reader, read, is_factor = every[-1]
+            readers.append(reader)
+            links.append(replace(chain.links[number], read=read, is_factor=is_factor))
+        yield replace(
+            chain,
+            operators=tuple(chain.operators[number] for number in order),
+            links=tuple(links),
+            readers=tuple(readers),
+            more=tuple(more),
+        )
 
 
 class _Counted:
@@ -75,21 +105,34 @@ class _Counted:
 
 
 def all_homes(chain):
-    """Where intermediates may wait: of each link a memory that both operators have; what meets waits in the same.
+    """Where intermediates may wait: of each link a memory that all have that write and read it; what meets in the same.
 
-    Over axes that repeat a home all operators that run together spread the same.
+    Of operators that run together one result alone goes out, and that of the last. Over axes that repeat a home all
+    of them spread the same.
     """
-    homes, outermost = [], chain.tree.memories[-1].name
-    for link, reader in enumerate(readers_of(chain)):
+    homes, outermost, uses = [], chain.tree.memories[-1].name, uses_of(chain)
+    for link in range(len(chain.links)):
         writer = chain.operators[link]
-        written, read = writer.chain(len(writer.nest.reads)), chain.operators[reader].chain(chain.links[link].read)
-        homes.append([one.name for one in written if one in read])
+        held = [
+            chain.operators[reader].chain(read)
+            for one, reader, read in uses
+            if one == link and not is_added(chain, reader, read)
+        ]
+        homes.append([one.name for one in writer.chain(len(writer.nest.reads)) if all(one in its for its in held)])
     for one in itertools.product(*homes):
         inside = {}
-        for link, (reader, home) in enumerate(zip(readers_of(chain), one, strict=True)):
-            if home != outermost:
-                inside.setdefault((reader, chain.links[link].read), set()).add(home)
-        if all(len(meeting) == 1 for meeting in inside.values()) and _are_spread_alike(chain, one):
+        for link, reader, read in uses:
+            if one[link] != outermost:
+                inside.setdefault((reader, read), set()).add(one[link])
+        groups = _groups(chain, one)
+        out = [
+            groups[number] for number in range(len(chain.operators)) if number == len(one) or one[number] == outermost
+        ]
+        if (
+            all(len(meeting) == 1 for meeting in inside.values())
+            and len(set(out)) == len(out)
+            and _are_spread_alike(chain, one)
+        ):
             yield one
 
 
@@ -113,15 +156,15 @@ def axes_of_cells(chain, homes):
 def _groups(chain, homes):
     """Of each operator a number of those with which it runs together."""
     groups = list(range(len(chain.operators)))
-    for link, (reader, home) in enumerate(zip(readers_of(chain), homes, strict=True)):
-        if home != chain.tree.memories[-1].name:
+    for link, reader, _ in uses_of(chain):
+        if homes[link] != chain.tree.memories[-1].name:
             groups = [groups[reader] if one == groups[link] else one for one in groups]
     return groups
 
 
 def _are_spread_alike(chain, homes):
     groups, cells = _groups(chain, homes), axes_of_cells(chain, homes)
-    for link, reader in enumerate(readers_of(chain)):
+    for link, reader, read in uses_of(chain):
         if groups[link] != groups[reader]:
             continue
         for axis in cells[link]:
@@ -129,10 +172,24 @@ def _are_spread_alike(chain, homes):
                 Counter({one.loop: one.factor for one in chain.operators[at].unrolled if one.axis == axis})
                 for at in (link, reader)
             ]
-            onward = {one.writes: one.reads for one in chain.crossings(link) if one.halo is None}
+            onward = _onward(chain, link, reader, read)
             if {onward.get(loop): factor for loop, factor in pieces[0].items()} != dict(pieces[1]):
                 return False
     return True
+
+
+def _onward(chain, link, reader, read):
+    """The loops of an operator and those of a reader that go along the same axis of what passes, one by one."""
+    written, taken = chain.operators[link].nest.write, chain.operators[reader].nest.operands[read]
+    extents, later = chain.operators[link].nest.extents, chain.operators[reader].nest.extents
+    found = {}
+    for axis, (made, terms) in enumerate(zip(written.axes, taken.axes, strict=True)):
+        if axis in chain.links[link].whole or len(made) != 1:
+            continue
+        long = [one for one in terms if later[one[0]] > 1] or list(terms[:1])
+        if made[0][1] == 1 and len(long) == 1 and long[0][1] == 1 and extents[made[0][0]] == later[long[0][0]]:
+            found[made[0][0]] = long[0][0]
+    return found
 
 
 def all_orders(chain, homes, *, outermost_couples):
@@ -145,10 +202,8 @@ def all_orders(chain, homes, *, outermost_couples):
         for placed in chain.operators
     ]
     orders = [sorted(set(itertools.permutations(loops))) for loops in prime_loops]
-    onward = [
-        {one.writes: one.reads for one in chain.crossings(link) if one.halo is None} for link in range(len(homes))
-    ]
-    readers, outermost = readers_of(chain), chain.tree.memories[-1].name
+    uses, outermost = uses_of(chain), chain.tree.memories[-1].name
+    onward = {(link, reader): _onward(chain, link, reader, read) for link, reader, read in uses}
     coupled = [outermost_couples or home != outermost for home in homes]
 
     def fits(chosen, shared):
@@ -156,17 +211,17 @@ def all_orders(chain, homes, *, outermost_couples):
         number = len(chosen) - 1
         if any(one[1] != other[1] for one, other in zip(*_outer(chosen[-2:], shared[-1]), strict=True)):
             return False
-        for link in range(number):
-            if readers[link] == number:
+        for link, reader, _ in uses:
+            if reader == number:
                 pairs = zip(*_outer([chosen[link], chosen[number]], min(shared[link:number])), strict=True)
-                if any(onward[link].get(one[0]) != other[0] for one, other in pairs):
+                if any(onward[link, number].get(one[0]) != other[0] for one, other in pairs):
                     return False
         return True
 
     def grow(chosen, shared):
         number = len(chosen)
         if number == len(orders):
-            if all(_hang_together(block, readers, coupled) for block in _blocks(shared)):
+            if all(_hang_together(block, uses, coupled) for block in _blocks(shared)):
                 yield chosen, shared
             return
         for order in orders[number]:
@@ -196,13 +251,18 @@ def _blocks(shared):
                 first = link + 1
 
 
-def _hang_together(block, readers, coupled):
-    """Whether what some operators make and read inside leads from each of them to each other."""
+def _hang_together(block, uses, coupled):
+    """Whether what some operators make and read inside leads from each of them to each other.
+
+    And whether of all results that of the last alone is read outside.
+    """
     first, last = block
     groups = {number: number for number in range(first, last + 1)}
-    for link in range(first, last):
-        if readers[link] <= last and coupled[link]:
-            groups = {at: groups[readers[link]] if one == groups[link] else one for at, one in groups.items()}
+    for link, reader, _ in uses:
+        if first <= link < last and coupled[link]:
+            if reader > last:
+                return False
+            groups = {at: groups[reader] if one == groups[link] else one for at, one in groups.items()}
     return len(set(groups.values())) == 1
 
 
@@ -217,10 +277,11 @@ def places_of(chain, homes, shared, number):
     for at in range(len(chain.operators[number].operands)):
         links = [
             link
-            for link, reader in enumerate(readers_of(chain))
-            if (reader, chain.links[link].read) == (number, at)
-            or (link == number and at == len(chain.operators[number].nest.reads))
+            for link, reader, read in uses_of(chain)
+            if (reader, read) == (number, at) and not is_added(chain, reader, read)
         ]
+        links += [number] if number < len(homes) and at == len(chain.operators[number].nest.reads) else []
+        links.sort()
         inside = [link for link in links if homes[link] != outermost] or links
         depths = sorted({min(shared[link : readers_of(chain)[link]]) for link in inside}, reverse=True)
         found.append((homes[inside[0]], *depths) if inside else ())
@@ -247,14 +308,15 @@ def _passes(chain, link, home):
     if not chain.links[link].passes:
         return 0
     (memory,) = [one for one in chain.tree.memories if one.name == home]
+    reader, operand = read_last(chain, link)
     read, write = (
         [port.width_bits for port in memory.ports if (name, flow) in port.flows][-1]
         for name, flow in (
-            (chain.operators[readers_of(chain)[link]].homes[chain.links[link].read], Flow.FEED),
+            (chain.operators[reader].homes[operand], Flow.FEED),
             (chain.operators[link].homes[-1], Flow.COLLECT),
         )
     )
-    array = chain.operators[readers_of(chain)[link]].nest.reads[chain.links[link].read]
+    array = chain.operators[reader].nest.reads[operand]
     bits = prod(chain.operators[link].nest.write.shape) * array.element_bits
     return chain.links[link].passes * bits * (memory.read_pj / read + memory.write_pj / write)
 
@@ -284,9 +346,13 @@ def _fitting(chain, homes, shared, found, below):
 def rooms_taken(chain, homes, shared, found):
     """By operator a row for each of its options: bits of each memory while each operator runs; and what there is."""
     memories = [memory.name for memory in chain.tree.memories]
-    firsts, tables = [some[0] for some in found], []  # what intermediates take does not depend on the option
+    # what intermediates take once they are complete does not depend on the option, and stands with the last operator
+    kept = _kept_by(chain, homes, shared, [some[0] for some in found])
+    tables = []
     for number, some in enumerate(found):
-        used = [_used_by(chain, homes, shared, firsts, number, one) for one in some]
+        used = [_used_by(homes, shared, number, one) for one in some]
+        if number == len(found) - 1:
+            used = [one + kept for one in used]
         every = [[[one[memory, phase] for memory in memories] for phase in range(len(found))] for one in used]
         tables.append(np.array(every, float).reshape(len(some), -1))
     return tables, np.tile([float(memory.size_bits) for memory in chain.tree.memories], len(found))
@@ -294,58 +360,67 @@ def rooms_taken(chain, homes, shared, found):
 
 def _usage(chain, homes, shared, chosen):
     """Bits of each memory while each operator runs."""
-    return sum((_used_by(chain, homes, shared, chosen, number, one) for number, one in enumerate(chosen)), Counter())
+    own = sum((_used_by(homes, shared, number, one) for number, one in enumerate(chosen)), Counter())
+    return own + _kept_by(chain, homes, shared, chosen)
 
 
-def _used_by(chain, homes, shared, chosen, number, one):
-    """Bits that one operator takes of each memory while each operator runs; others are needed for what they make."""
+def _in_turn_with(shared, number, outside):
+    """The operators that run in turn with one inside more than so many loops."""
+    first = last = number
+    while first > 0 and shared[first - 1] > outside:
+        first -= 1
+    while last < len(shared) and shared[last] > outside:
+        last += 1
+    return range(first, last + 1)
+
+
+def _used_by(homes, shared, number, one):
+    """Bits of each memory that one operator takes while each operator runs, with what it makes while it makes it."""
     used = Counter()
-
-    def block(number, outside):
-        """The operators that run in turn with one inside more than so many loops."""
-        first = last = number
-        while first > 0 and shared[first - 1] > outside:
-            first -= 1
-        while last < len(shared) and shared[last] > outside:
-            last += 1
-        return range(first, last + 1)
-
-    _, rooms, written, read = one
+    _, rooms, written, _ = one
     for memory, bits, outside in rooms:
-        for phase in block(number, outside):
+        for phase in _in_turn_with(shared, number, outside):
             used[memory, phase] += bits
     if written is not None:
-        (_, summed), (outside, complete) = written
-        for phase in block(number, outside):
+        (_, summed), (outside, _) = written
+        for phase in _in_turn_with(shared, number, outside):
             used[homes[number], phase] += summed
-        reader = readers_of(chain)[number]
-        meets = [
-            link
-            for link in range(number + 1, reader)
-            if (readers_of(chain)[link], chain.links[link].read) == (reader, chain.links[number].read)
-            and homes[link] == homes[number]
-            and min(shared[link:reader]) == outside
-        ]
-        for phase in range(number + 1, len(shared) + 1):
-            runs = block(phase, outside)
-            is_one = any(link < runs[0] for link in meets)  # with one that has been made since
-            if phase not in block(number, outside) and runs[-1] < reader and not is_one:
-                used[homes[number], phase] += complete
-    for home, outside, bits, at in read:
-        if block(number, outside)[0] < number:  # it waits for others inside as it was written
-            bits = max(bits, _complete(chain, shared, chosen, number, at, outside))
-        for phase in block(number, outside):
-            used[home, phase] += bits
     return used
 
 
-def _complete(chain, shared, chosen, number, at, outside):
-    """Bits of what an operator reads inside so many shared loops as the last one that makes it has written it."""
-    for link in reversed(range(number)):
-        key = readers_of(chain)[link], chain.links[link].read, min(shared[link:number])
-        if key == (number, at, outside):
-            return chosen[link][2][1][1]
-    raise AssertionError
+def _kept_by(chain, homes, shared, chosen):
+    """Bits of each memory that complete intermediates take while each operator runs.
+
+    What is there is a result, or one of several that have met inside the same loops, for each set of those that are
+    one to somebody who still reads it. It takes what it does as it is read by those that run, and as it was written if
+    it waits for one that is not the next to run.
+    """
+    used, outermost = Counter(), chain.tree.memories[-1].name
+    depths = {link: min(shared[link:reader]) for link, reader in enumerate(readers_of(chain))}
+    for phase in range(len(chosen)):
+        there = {}  # by what has been made, its home and its loops: who reads it
+        for _, reader, read in uses_of(chain):
+            makers = [link for link, *its in uses_of(chain) if its == [reader, read] and homes[link] != outermost]
+            for home, depth in {(homes[link], depths[link]) for link in makers}:
+                runs = _in_turn_with(shared, phase, depth)
+                made = [
+                    link for link in makers if (homes[link], depths[link]) == (home, depth) and link < runs[0] <= reader
+                ]
+                if made:
+                    there.setdefault((frozenset(made), home, depth), set()).add((reader, read))
+        for (made, home, depth), readers in there.items():
+            runs = _in_turn_with(shared, phase, depth)
+            sizes = [
+                bits
+                for reader, read in readers
+                if reader in runs
+                for where, outside, bits, at in chosen[reader][3]
+                if (where, outside, at) == (home, depth, read)
+            ]
+            if any(reader > runs[0] or is_added(chain, reader, read) for reader, read in readers):
+                sizes.append(chosen[max(made)][2][1][1])
+            used[home, phase] += max(sizes)
+    return used
 
 
 def lists_of(chain, number, order, places, homes, counted, more):
@@ -548,6 +623,70 @@ def random_graph(seed, count, most_loops=2, *, spread=True) -> Chain:
         for number, read in zip(readers, which, strict=True)
     )
     return Chain("random", tuple(operators), links, readers=tuple(readers))
+
+
+def random_forks(seed, count, most_loops=2, *, spread=True) -> Chain:
+    """So many products of which some result is read by several, or added to what is made of it; others may meet."""
+    axes = tuple(Axis(f"D{at}", seed.choice((2, 3))) for at in range(seed.randrange(3) if spread else 0))
+    tree = _tree(seed, axes)
+    while (drawn := _drawn_forks(seed, count, most_loops)) is None:
+        pass
+    extents, sources = drawn
+    operators, uses = [], {}
+    for number, (rows, columns, inner) in enumerate(extents):
+        first = LoopOperand("I", (((0, 1),), ((2, 1),)), (rows, inner), seed.choice((4, 8)))
+        second = LoopOperand("W", (((2, 1),), ((1, 1),)), (inner, columns), seed.choice((4, 8)))
+        write = LoopOperand("O", (((0, 1),), ((1, 1),)), (rows, columns), seed.choice((16, 24)))
+        loops = tuple(Loop(name, extent) for name, extent in zip("mnk", (rows, columns, inner), strict=True))
+        nest = LoopNest(f"op{number}", "einsum", loops, (first, second), write)
+        operators.append(PlacedNest(nest, 8, ("I", "W", "O"), _spread(seed, axes, (rows, columns, inner)), tree))
+        for read, links in enumerate(sources[number]):
+            is_factor = read < 2 and seed.random() < 0.5
+            for link in links:
+                uses.setdefault(link, []).append((number, read, is_factor))
+    links = tuple(
+        Link(
+            uses[link][-1][1],
+            frozenset({1}) if seed.random() < 0.15 else frozenset(),
+            seed.choice((0, 0, 1)),
+            uses[link][-1][2],
+        )
+        for link in range(count - 1)
+    )
+    more = tuple(Reading(link, *one) for link in range(count - 1) for one in uses[link][:-1])
+    readers = tuple(uses[link][-1][0] for link in range(count - 1))
+    return Chain("random", tuple(operators), links, readers=readers, more=more)
+
+
+def _drawn_forks(seed, count, most_loops):
+    """Extents of each operator, and which results its two operands are made of, and which are added to what it makes.
+
+    None where some do not fit together.
+    """
+    extents, sources = [], []
+    for number in range(count):
+        rows, columns, inner = (seed.choice((1, 2, 2, 3)) for _ in range(3))
+        own = []
+        for _ in range(2):
+            links = seed.sample(range(number), min(number, seed.choice((0, 1, 1, 2)))) if number else []
+            own.append(sorted(links))
+        for link in own[0]:
+            rows, inner = extents[link][:2]
+        for link in own[1]:
+            inner, columns = extents[link][:2]
+        alike = [link for link in range(number) if extents[link][:2] == (rows, columns)]
+        own.append(sorted(seed.sample(alike, min(len(alike), seed.choice((0, 0, 1, 2))))))
+        shapes = [{extents[link][:2] for link in links} for links in own]
+        if not shapes[0] <= {(rows, inner)} or not shapes[1] <= {(inner, columns)}:
+            return None
+        if _primes_of((rows, columns, inner)) > most_loops:
+            return None
+        extents.append((rows, columns, inner))
+        sources.append(own)
+    reads = Counter(link for own in sources for links in own[:2] for link in links)
+    added = Counter(link for own in sources for link in own[2])
+    is_forked = all(reads[link] for link in range(count - 1)) and max((reads + added).values()) > 1
+    return (extents, sources) if is_forked else None
 
 
 def _primes_of(extents):

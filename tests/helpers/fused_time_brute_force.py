@@ -19,6 +19,7 @@ from tests.helpers.fused_brute_force import (
     fitting_alone,
     lists_of,
     places_of,
+    read_last,
     readers_of,
     rooms_taken,
 )
@@ -189,10 +190,11 @@ class _Run:
         for loop, factor in order[len(order) - min(self.shared[link:reader]) :]:
             tile[loop] //= factor
         elements = prod(tile[terms[0][0]] for terms in placed.nest.write.axes)
-        bits = elements * chain.operators[reader].nest.reads[chain.links[link].read].element_bits
+        reader, operand = read_last(chain, link)
+        bits = elements * chain.operators[reader].nest.reads[operand].element_bits
         found = Counter()
         for name, flow in (
-            (chain.operators[reader].homes[chain.links[link].read], Flow.FEED),
+            (chain.operators[reader].homes[operand], Flow.FEED),
             (placed.homes[-1], Flow.COLLECT),
         ):
             ((at, port),) = [one for one in enumerate(home.ports) if (name, flow) in one[1].flows]

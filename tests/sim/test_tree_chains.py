@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers.chain_checking import check_group
 from tests.helpers.command import run as command
-from tests.helpers.fused_brute_force import random_chain, random_graph, with_cells
+from tests.helpers.fused_brute_force import random_chain, random_forks, random_graph, with_cells
 from tests.helpers.fused_time_brute_force import timed_chain
 from tests.helpers.tiny_trees import memory, nest, port, tree
 from tests.helpers.tree_cycles import chain_cycles
@@ -66,6 +66,46 @@ def test_operators_that_read_several_results_compute_what_numpy_does(operators, 
         groups += [group for group in found.groups if group.mapping is not None]
     assert len([check_group(group) for group in groups]) > cases / 3
     assert {len(group.mapping.chain.meeting(0)) for group in groups} >= {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("operators", "cases"),
+    [(3, 12), (4, 6), pytest.param(3, 60, marks=pytest.mark.slow), pytest.param(4, 30, marks=pytest.mark.slow)],
+)
+def test_operators_that_share_results_compute_what_numpy_does(operators, cases):
+    """The same where several operators read a result, or where it is added to what is made of it."""
+    seed, chains = random.Random(f"{cases} graphs of {operators}"), []
+    for _ in range(cases):
+        chain = timed_chain(random_forks(seed, operators, 2 if operators == 3 else 1), seed)
+        try:
+            found = best_chain(chain, objective=seed.choice(list(IN_TURN)))
+        except DoesNotFit:
+            continue
+        groups = [group for group in found.groups if group.mapping is not None]
+        assert len([check_group(group) for group in groups]) == len(groups)
+        chains += [group.mapping.chain for group in groups]
+    assert sum(bool(chain.more) for chain in chains) > cases / 4
+    assert any(chain.added for chain in chains)
+
+
+SHARED = {
+    "diamond": "A[m,d] += X[m,c] * W[c,d]; Q[m,e] += A[m,d] * V[d,e]; K[n,e] += A[n,d] * U[d,e]; "
+    "S[m,n] += Q[m,e] * K[n,e]; m=8 n=8 c=4 d=4 e=4",
+    "gated": "A[m,d] += X[m,c] * W[c,d]; G[m,f] += A[m,d] * V[d,f]; U[m,f] += A[m,d] * B[d,f]; "
+    "O[m,e] += (G[m,f] * U[m,f]) * C[f,e]; m=8 c=4 d=4 f=8 e=4",
+    "residual": "P[m,d] += X[m,c] * W[c,d]; E[m,f] += P[m,d] * V[d,f]; R[m,d] += E[m,f] * U[f,d] + P[m,d]; "
+    "O[m,e] += R[m,d] * T[d,e]; m=8 c=4 d=4 f=8 e=4",
+}
+
+
+@pytest.mark.parametrize("values", [Values.INTEGERS, Values.FLOATS])
+@pytest.mark.parametrize("most", [2, 3, 4])
+@pytest.mark.parametrize("name", SHARED)
+def test_results_that_several_read_are_right_wherever_they_come_from(name, most, values):
+    """Made in the group or before it, read or added."""
+    mapped = map_fused(SHARED[name], "tpu-v4i", FuseOptions(most))
+    (found,) = simulate_fused(mapped, values, lambda *_: None)
+    assert max(len(group.found.numbers) for group in found.groups) == most
 
 
 GATED = "G[m,f] += X[m,d] * A[d,f]; U[m,f] += X[m,d] * B[d,f]; O[m,e] += (G[m,f] {} U[m,f]) * C[f,e]; m=16 f=8 d=4 e=4"

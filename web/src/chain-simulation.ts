@@ -1,6 +1,6 @@
 // The panes of simulated fused mappings: the verdict, the chains, their ports cycle by cycle, and what runs together.
 
-import { ChainPane, type DrawnChains, namesOf, treeLabel } from "./chains";
+import { ChainPane, type DrawnChains, namesOf, treeLabel, type Wired } from "./chains";
 import { element } from "./dom";
 import { count, counted, cycles, energy, fixed, percent, seconds } from "./format";
 import { LayerTable, layerAt } from "./layers";
@@ -10,9 +10,7 @@ import type { ResultPage, ResultPane, ResultSummary } from "./results";
 import { signed } from "./simulation";
 import { machinePane } from "./tree";
 
-interface SimulatedRow {
-  operators: string[];
-  readers?: number[]; // of each but the last which of them reads its result, where that is not the next one
+interface SimulatedRow extends Wired {
   times: number;
   verified: boolean;
   simulated: { cycles: number; energy_pj: number };
@@ -21,7 +19,7 @@ interface SimulatedRow {
   of_unfused: number;
   groups: {
     operators: string[];
-    mapping?: { readers?: number[] }; // of several
+    mapping?: Omit<Wired, "operators">; // of several
     simulated: { cycles: number; cycles_by_cause: Record<string, number> };
     statistics: { ports: { port: string; busy_cycles: number }[] };
   }[];
@@ -132,7 +130,7 @@ function recorded(page: ResultPage, summary: Summary, names: string[], run: numb
   );
   const { groups } = summary.report.chains[number];
   const { recordings, instead } = summary.chains[number];
-  const together = (group: number) => treeLabel(groups[group].operators, groups[group].mapping?.readers);
+  const together = (group: number) => treeLabel({ ...groups[group].mapping, operators: groups[group].operators });
   const places = recordings.map((one) => ({ ...one, name: `${together(one.group)}, ${one.name}` }));
   const chosen = places.find((one) => one.run === run) ?? places[0];
   const { simulated, statistics } = groups[chosen.group];

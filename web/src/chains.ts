@@ -7,9 +7,15 @@ import { figure, made, verdictPane } from "./made";
 import type { ResultPage, ResultPane, ResultSummary } from "./results";
 import { energies, levelLine, machinePane, type TreeMapped, treeCode } from "./tree";
 
-export interface Group {
+/** Operators with what reads what. */
+export interface Wired {
   operators: string[];
-  readers?: number[]; // of each but the last which of them reads its result, where that is not the next one
+  readers?: number[]; // of each but the last which of them reads its result last, where that is not the next one
+  more_readers?: [number, number][]; // an operator, and another one that reads its result before
+  added?: [number, number][]; // of all these those to whose results it is added
+}
+
+export interface Group extends Wired {
   nests: string[];
   energy_pj: number;
   unfused_pj: number;
@@ -19,9 +25,7 @@ export interface Group {
   energy: TreeMapped["energy"]; // by operator
 }
 
-export interface ChainRow {
-  operators: string[];
-  readers?: number[]; // as of a group
+export interface ChainRow extends Wired {
   times: number;
   energy_pj: number;
   unfused_pj: number;
@@ -73,18 +77,32 @@ export async function chainPanes(page: ResultPage, summary: ChainsSummary): Prom
 }
 
 /** Chains by number, since two may have operators of the same names. */
-export function namesOf(chains: readonly { operators: string[]; readers?: number[] }[]): string[] {
-  return chains.map(({ operators, readers }, at) => {
+export function namesOf(chains: readonly Wired[]): string[] {
+  return chains.map((wired, at) => {
+    const { operators } = wired;
     const ends = `${operators[0]} > ... > ${operators[operators.length - 1]}`;
-    return `${at + 1} ${operators.length < 5 ? treeLabel(operators, readers) : ends}`;
+    return `${at + 1} ${operators.length < 5 ? treeLabel(wired) : ends}`;
   });
 }
 
-/** Operators with what reads what: `a > b` in a row, `(a, b) > c` where one reads the results of several. */
-export function treeLabel(operators: readonly string[], readers?: readonly number[]): string {
+/**
+ * Operators with what reads what: `a > b` in a row, `(a, b) > c` where one reads the results of several. Where several
+ * read a result its operator is named again: `(a > b, a > c) > d`. What is added to results is left out.
+ */
+export function treeLabel({ operators, readers, more_readers, added }: Wired): string {
   const told: string[] = [];
+  const named = new Set<number>();
+  const pairs = operators.slice(1).map((_, link) => [link, readers === undefined ? link + 1 : readers[link]]);
+  const count = (found: number[][], link: number, number: number) =>
+    found.filter(([one, reader]) => one === link && reader === number).length;
+  const reads = (link: number, number: number) =>
+    count([...pairs, ...(more_readers ?? [])], link, number) > count(added ?? [], link, number);
   operators.forEach((name, number) => {
-    const before = told.filter((_, link) => (readers === undefined ? link + 1 : readers[link]) === number);
+    const links = told.map((_, link) => link).filter((link) => reads(link, number));
+    const before = links.map((link) => (named.has(link) ? operators[link] : told[link]));
+    links.forEach((link) => {
+      named.add(link);
+    });
     const together = before.length === 1 ? before[0] : `(${before.join(", ")})`;
     told.push(before.length > 0 ? `${together} > ${name}` : name);
   });
@@ -167,7 +185,7 @@ export class ChainPane implements ResultPane {
     const together = group.operators.length > 1;
     const beside = together ? `, ${energy(group.unfused_pj)} unfused` : "";
     return [
-      element("h3", {}, `${treeLabel(group.operators, group.readers)}: ${together ? "together" : "alone"}`),
+      element("h3", {}, `${treeLabel(group)}: ${together ? "together" : "alone"}`),
       element("p", {}, `${energy(group.energy_pj)}${beside} (estimated)`),
       ...group.nests.map((nest) => element("p", { class: "note" }, nest)),
       ...group.stays.map((line) => element("p", {}, line)),

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from tests.helpers.fused_brute_force import graph_with_cells, least_fused, random_graph
+from tests.helpers.fused_in_energy import check_energy
 from tests.helpers.fused_in_time import check_in_time
 from tests.helpers.fused_time_brute_force import all_fused, timed_chain
 from tests.helpers.tiny_trees import memory, nest, port, tree
-from tests.helpers.tree_brute_force import least_energy
-from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.base.errors import InputError
 from tilestitch.commands.simulate.fused_layers import chain_run
 from tilestitch.mapping.fused.chain import Chain, Link
 from tilestitch.mapping.fused.search import best_chain
@@ -19,20 +19,6 @@ from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.traffic import buffer_tree
 from tilestitch.sim.tree.chain import rooms_of
-
-
-def check_energy(chain, sums):
-    """The groups of the best mapping, whose energy is the least of all; none where an operator fits nowhere."""
-    final_sums = sums is Sums.FINAL
-    try:
-        found = best_chain(chain, sums)
-    except DoesNotFit:
-        assert float("inf") in [least_energy(placed, final_sums=final_sums) for placed in chain.operators], chain
-        return ()
-    assert found.is_proven
-    assert found.energy_pj <= found.unfused_pj * (1 + 1e-12)
-    assert found.energy_pj == pytest.approx(least_fused(chain, final_sums=final_sums), rel=1e-9), chain
-    return found.groups
 
 
 def check_block(name, cases, operators, most_loops=2, *, cells=False):

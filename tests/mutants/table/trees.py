@@ -164,8 +164,8 @@ TREES = (
     Mutant(
         "a result that waits for another one takes no room",
         "mapping/fused/fold.py",
-        "lambda reader: reader > end",
-        "lambda reader: reader > self.group.last",
+        "if one.reader >= start:",
+        "if start <= one.reader <= start:",
         ("test_fused_graphs::test_a_result_waits_for_what_it_meets",),
     ),
     Mutant(

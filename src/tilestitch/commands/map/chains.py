@@ -1,71 +1,37 @@
-"""Chains of products in a network, and trees of them: nothing but one of them reads the result of another."""
+"""Chains of products in a network, and graphs of them: nothing but some of them reads the result of another."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from pathlib import Path
 
 from tilestitch.api import Model, shown
 from tilestitch.base.errors import InputError
+from tilestitch.commands.map.einsum_lines import einsum_chain
+from tilestitch.commands.map.named_chain import NamedChain, backwards
 from tilestitch.commands.map.networks import open_network
-from tilestitch.formats.einsum import einsum_nest
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ir.loop_nest import LoopNest
-from tilestitch.mapping.fused.chain import MOST_OPERATORS, Link
+from tilestitch.mapping.fused.chain import MOST_OPERATORS, Link, Reading
 from tilestitch.mapping.network import nest_of_operator
 from tilestitch.ops import is_contraction
 
+ADDED = -1  # instead of the number of a read
+MOST_AROUND = 8  # operators that hang together where several read a result
 ROW_WISE = ("softmax",)  # what needs all of some axes at once, and keeps the shape
-_SOFTMAX = re.compile(r"softmax\(\s*([A-Za-z_]\w*)(\[[^\]]*\])\s*\)")
-_ARRAY = re.compile(r"([A-Za-z_]\w*)\s*\[")
-_ACCESS = r"[A-Za-z_]\w*\s*\[[^\]]*\]"
-_MEETING = re.compile(rf"\(\s*({_ACCESS}(?:\s*\*\s*{_ACCESS})+|{_ACCESS}(?:\s*\+\s*{_ACCESS})+)\s*\)")
-
-
-@dataclass(frozen=True, slots=True)
-class NamedChain:
-    """Nests that read from one another, what they read, and what happens in between; how often they are there.
-
-    Each but the last has one link, to the next one unless `readers` say otherwise.
-    """
-
-    names: tuple[str, ...]
-    nests: tuple[LoopNest, ...]
-    links: tuple[Link, ...]
-    between: tuple[tuple[str, ...], ...]  # operators between two nests, by kind
-    times: int = 1
-    readers: tuple[int, ...] = ()
-
-    @property
-    def label(self) -> str:
-        """The names with what reads what, as in `a > (b, c) > d`."""
-        return tree_label(self.names, self.readers)
-
-
-def tree_label(names: Sequence[str], readers: Sequence[int] = ()) -> str:
-    """Operators with what reads what: `a > b` in a row, `(a, b) > c` where one reads the results of several."""
-    reading = readers or range(1, len(names))
-    told: list[str] = []
-    for number, name in enumerate(names):
-        before = [told[link] for link, reader in enumerate(reading) if reader == number]
-        together = before[0] if len(before) == 1 else f"({', '.join(before)})"
-        told.append(f"{together} > {name}" if before else name)
-    return told[-1]
 
 
 def chains_of(graph: Graph, runs: int = 1) -> tuple[NamedChain, ...]:
-    """Every different chain or tree of a network, as far as it goes, for so many runs of it.
+    """Every different chain or graph of a network's products, as far as it goes, for so many runs of it.
 
     Products that stand alone are chains of one.
     """
     products = {op.name: op for op in graph.operators if is_contraction(op)}
-    steps = {name: step for name, op in products.items() if (step := _next(graph, op)) is not None}
+    steps = _steps(graph, products)
     made: dict[str, list[str]] = {name: [] for name in products}  # of each product those whose results it reads
-    for name, step in steps.items():
-        others = [steps[one] for one in made[step.reader.name] if steps[one].link.read == step.link.read]
-        if all(_may_meet(one, step) for one in others):
+    for name, its in steps.items():
+        for step in its:
             made[step.reader.name].append(name)
-    ends = {name: reader for reader, names in made.items() for name in names}
     found: dict[tuple[object, ...], list[tuple[str, ...]]] = {}
     chains: dict[tuple[object, ...], NamedChain] = {}
     inside: set[str] = set()
@@ -73,39 +39,119 @@ def chains_of(graph: Graph, runs: int = 1) -> tuple[NamedChain, ...]:
         if name in inside:
             continue
         last = name
-        while last in ends:
-            last = ends[last]
+        while last in steps:
+            last = steps[last][-1].reader.name
         names = _in_order(made, last)
         inside.update(names)
         nests = tuple(nest_of_operator(graph, products[one]) for one in names)
         chain = _named(names, nests, [steps[one] for one in names[:-1]])
-        key = (tuple(replace(nest, name="") for nest in chain.nests), chain.links, chain.between, chain.readers)
+        nameless = tuple(replace(nest, name="") for nest in chain.nests)
+        key = (nameless, chain.links, chain.between, chain.readers, chain.more)
         found.setdefault(key, []).append(chain.names)
         chains.setdefault(key, chain)
     return tuple(replace(chain, times=runs * len(found[key])) for key, chain in chains.items())
 
 
-def _named(names: Sequence[str], nests: tuple[LoopNest, ...], steps: Sequence["_Step"]) -> NamedChain:
+def _steps(graph: Graph, products: Mapping[str, Operator]) -> dict[str, tuple["_Step", ...]]:
+    """Of each product all that read its result, in their order; without those that may not go on together.
+
+    Where several read a result, some four products have to hold it and all that read it, and end in one of them; and no
+    more than eight hang together with it, as a search takes the longer the more do. Else the network is divided there.
+    """
+    network = _Network.of(graph)
+    every = {name: its for name, op in products.items() if (its := _next(network, op))}
+    steps: dict[str, tuple[_Step, ...]] = {}
+    for name, its in every.items():
+        met = [
+            (step, one)
+            for step in its
+            for other in steps.values()
+            for one in other
+            if not step.is_added and (one.reader.name, one.link.read) == (step.reader.name, step.link.read)
+        ]
+        if all(_may_meet(one, step) for step, one in met):
+            steps[name] = its
+    kept = {name: its for name, its in steps.items() if len(its) == 1}
+    for name in reversed(steps):  # what ends sooner first
+        more = {**kept, name: steps[name]}
+        if name not in kept and _ends_soon(more, network.place, name) and len(_around(more, name)) <= MOST_AROUND:
+            kept = more
+    return kept
+
+
+def _around(steps: Mapping[str, Sequence["_Step"]], name: str) -> set[str]:
+    """All products that hang together with one."""
+    beside: dict[str, list[str]] = {}
+    for one, its in steps.items():
+        for step in its:
+            beside.setdefault(one, []).append(step.reader.name)
+            beside.setdefault(step.reader.name, []).append(one)
+    found, waiting = {name}, [name]
+    while waiting:
+        more = [one for one in beside.get(waiting.pop(), ()) if one not in found]
+        found.update(more)
+        waiting += more
+    return found
+
+
+def _ends_soon(steps: Mapping[str, Sequence["_Step"]], place: Mapping[str, int], name: str) -> bool:
+    """Whether few enough products hold one and all that read what they make, but for what the last one makes."""
+    inside = {name, *(step.reader.name for step in steps[name])}
+    while len(inside) <= MOST_OPERATORS:
+        *before, _ = sorted(inside, key=lambda one: place[one])
+        if any(one not in steps for one in before):
+            return False
+        more = {step.reader.name for one in before for step in steps[one]} - inside
+        if not more:
+            return True
+        inside |= more
+    return False
+
+
+def _named(names: Sequence[str], nests: tuple[LoopNest, ...], steps: Sequence[Sequence["_Step"]]) -> NamedChain:
     """Products that read from one another, in an order in which they can run; the last one is read by none of them."""
-    readers = tuple(names.index(step.reader.name) for step in steps)
+    every: dict[tuple[str, int], list[_Step]] = {}
+    for its in steps:
+        for step in its:
+            every.setdefault((step.reader.name, step.link.read), []).append(step)
     links: list[Link] = []
-    for number, step in enumerate(steps):
-        reads = readers[number], step.link.read
-        others = [one for at, one in enumerate(steps) if at != number and (readers[at], one.link.read) == reads]
-        kinds = {_meet(step, one).kind for one in others}
-        links.append(_backwards(replace(step.link, is_factor=kinds == {"mul"}), nests[readers[number]]))
-    is_row = readers == tuple(range(1, len(names)))
-    between = tuple(tuple(op.kind for op in step.through) for step in steps)
-    return NamedChain(tuple(names), nests, tuple(links), between, readers=() if is_row else readers)
+    readers: list[int] = []
+    more: list[Reading] = []
+    for number, its in enumerate(steps):
+        found: list[Reading] = []
+        link = its[0].link
+        for step in its:
+            reader = names.index(step.reader.name)
+            if step.is_added:
+                found.append(Reading(number, reader, len(nests[reader].reads)))
+                continue
+            others = [one for one in every[step.reader.name, step.link.read] if one is not step]
+            kinds = {_meet(step, one).kind for one in others}
+            found.append(Reading(number, reader, step.link.read, kinds == {"mul"}))
+            link = backwards(replace(step.link, whole=link.whole), nests[reader])
+        *before, last = sorted(found, key=lambda one: (one.reader, one.read))
+        links.append(replace(link, read=last.read, is_factor=last.is_factor))
+        readers.append(last.reader)
+        more += before
+    is_row = not more and readers == [*range(1, len(names))]
+    between = tuple(tuple(dict.fromkeys(op for step in its for op in step.through)) for its in steps)
+    kinds_between = tuple(tuple(op.kind for op in ops) for ops in between)
+    return NamedChain(
+        tuple(names), nests, tuple(links), kinds_between, readers=() if is_row else tuple(readers), more=tuple(more)
+    )
 
 
 def _in_order(made: Mapping[str, Sequence[str]], last: str) -> list[str]:
     """A product behind all whose results it reads, and these behind those that they read."""
-    found, waiting = list[str](), [last]
+    found: dict[str, None] = {}
+    waiting = [last]
     while waiting:
-        found.append(waiting.pop())
-        waiting += made[found[-1]]
-    return found[::-1]
+        missing = [name for name in made[waiting[-1]] if name not in found]
+        if missing:
+            waiting.append(missing[0])
+        else:
+            found.setdefault(waiting.pop())
+    return list(found)
 
 
 def _may_meet(one: "_Step", other: "_Step") -> bool:
@@ -126,41 +172,127 @@ class _Step:
     reader: Operator
     link: Link
     through: tuple[Operator, ...]  # what is in between
+    is_added: bool = False  # to the result of the reader
 
 
-def _next(graph: Graph, op: Operator) -> _Step | None:
-    """The product that alone reads the result of another, through operators that go element by element or by rows."""
-    tensor, through, whole, passes = op.writes[0].tensor, list[Operator](), set[int](), 0
-    while True:
+@dataclass(frozen=True, slots=True)
+class _Network:
+    """A network: the place of each operator, and of what goes element by element of which products' results it is.
+
+    Where the results of a product and of one before it whose result leads to it are added it is that of the later one.
+    """
+
+    graph: Graph
+    place: Mapping[str, int]
+    sources: Mapping[str, frozenset[str]]  # by tensor
+    before: Mapping[str, frozenset[str]]  # by product the products whose results lead to it
+
+    @classmethod
+    def of(cls, graph: Graph) -> "_Network":
+        sources: dict[str, frozenset[str]] = {}
+        before: dict[str, frozenset[str]] = {}
+        for op in graph.operators:
+            read = {tensor: sources.get(tensor, frozenset[str]()) for tensor in op.inputs}
+            if is_contraction(op):
+                every = frozenset[str]().union(*read.values())
+                before[op.name] = every.union(*(before[one] for one in every))
+                sources[op.writes[0].tensor] = frozenset({op.name})
+            elif len(op.writes) == 1:
+                alike = [its for tensor, its in read.items() if its and _goes_on(graph, tensor, op)]
+                every = frozenset[str]().union(*alike)
+                sources[op.writes[0].tensor] = every.difference(*(before[one] for one in every))
+        return cls(graph, {op.name: at for at, op in enumerate(graph.operators)}, sources, before)
+
+    def added_to(self, name: str, op: Operator) -> str | None:
+        """The product to whose result that of another one is added by an operator, if that leads to it: the first."""
+        every = {one for tensor in op.inputs for one in self.sources.get(tensor, ()) if name in self.before[one]}
+        return min(every, key=lambda one: self.place[one], default=None)
+
+
+def _next(network: _Network, product: Operator) -> tuple[_Step, ...]:
+    """The products that alone read the result of another, through operators that go element by element or by rows.
+
+    What goes by rows is done before several read what it makes. There are none where anything else reads the result.
+    """
+    graph, op = network.graph, product
+    before, whole, passes = list[Operator](), set[int](), 0
+    while len(op.writes) == 1:
+        tensor = op.writes[0].tensor
         readers = graph.consumers.get(tensor, ())
-        if tensor in graph.outputs or len(readers) != 1 or len(op.writes) != 1:
-            return None
-        reader = readers[0]
-        if is_contraction(reader):
-            reads = [number for number, access in enumerate(reader.reads[:2]) if access.tensor == tensor]
-            if len(reads) != 1 or any(access.tensor == tensor for access in reader.reads[2:]):
-                return None
-            order = graph.tensors[tensor].layout
-            link = Link(reads[0], frozenset(at for at, axis in enumerate(order) if axis in whole), passes)
-            return _Step(reader, link, tuple(through))
-        access = next(access for access in reader.reads if access.tensor == tensor)
-        if len(reader.writes) != 1 or not _is_alike(access, reader.writes[0], graph):
-            return None
-        if reader.kind in ROW_WISE:
+        if tensor in graph.outputs or len(readers) != 1 or is_contraction(readers[0]):
+            break
+        (op,) = readers
+        if op.kind in ROW_WISE and _goes_on(graph, tensor, op):
+            access = next(access for access in op.reads if access.tensor == tensor)
             passes += 1
             whole |= {
-                at for at, axis in enumerate(access.axes) for dim, _ in axis.terms if reader.dims[dim].kind == "whole"
+                at for at, axis in enumerate(access.axes) for dim, _ in axis.terms if op.dims[dim].kind == "whole"
             }
-        elif any(dim.kind != "parallel" for dim in reader.dims):
+        elif not _is_elementwise(graph, tensor, op):
+            return ()
+        before.append(op)
+    behind = _behind(network, product, op) if len(op.writes) == 1 else None
+    if not behind or all(one.is_added for one in behind):
+        return ()
+    order = graph.tensors[op.writes[0].tensor].layout
+    axes = frozenset(at for at, axis in enumerate(order) if axis in whole)
+    return tuple(
+        replace(one, link=replace(one.link, whole=axes, passes=passes), through=(*before, *one.through))
+        for one in behind
+    )
+
+
+def _behind(network: _Network, product: Operator, op: Operator) -> list[_Step] | None:
+    """All products that read what an operator makes of a product's result, or what is made of it element by element.
+
+    And those to whose results it is added. None where anything else reads it.
+    """
+    graph, place = network.graph, network.place
+    products = {one.name: one for one in graph.operators if is_contraction(one)}
+    made = {op.writes[0].tensor: frozenset[str]()}  # what is made of it, and through which operators
+    through: dict[str, Operator] = {}
+    found: dict[tuple[str, int], tuple[Operator, str]] = {}
+    waiting = [(place[op.name], op)]
+    while waiting:
+        tensor = heappop(waiting)[1].writes[0].tensor
+        readers = graph.consumers.get(tensor, ())
+        if tensor in graph.outputs or not readers:
             return None
-        through.append(reader)
-        tensor, op = reader.writes[0].tensor, reader
+        for reader in readers:
+            if is_contraction(reader):
+                reads = [number for number, access in enumerate(reader.reads) if access.tensor == tensor]
+                if any(read > 1 for read in reads):
+                    return None
+                found |= {(reader.name, read): (reader, tensor) for read in reads}
+                continue
+            if not _is_elementwise(graph, tensor, reader):
+                return None
+            added = network.added_to(product.name, reader)
+            if added is not None and reader.kind != "add":
+                return None
+            if added is not None:
+                found[added, ADDED] = products[added], tensor
+                continue
+            if reader.name not in through:
+                through[reader.name] = reader
+                heappush(waiting, (place[reader.name], reader))
+            writes = reader.writes[0].tensor
+            made[writes] = made.get(writes, frozenset()) | made[tensor] | {reader.name}
+    steps: list[_Step] = []
+    for (_, read), (reader, tensor) in found.items():
+        path = sorted(made[tensor], key=lambda name: place[name])
+        steps.append(_Step(reader, Link(read), tuple(through[name] for name in path), read == ADDED))
+    return steps
 
 
-def _backwards(link: Link, reader: LoopNest) -> Link:
-    """The link with every axis whole that is read backwards: no loop along it is shared."""
-    axes = enumerate(reader.reads[link.read].axes)
-    return replace(link, whole=link.whole | {at for at, terms in axes if any(step < 0 for _, step in terms)})
+def _is_elementwise(graph: Graph, tensor: str, reader: Operator) -> bool:
+    return _goes_on(graph, tensor, reader) and all(dim.kind == "parallel" for dim in reader.dims)
+
+
+def _goes_on(graph: Graph, tensor: str, reader: Operator) -> bool:
+    """Whether an operator has one result, each element of which it writes where it reads a tensor."""
+    access = next(access for access in reader.reads if access.tensor == tensor)
+    return len(reader.writes) == 1 and _is_alike(access, reader.writes[0], graph)
 
 
 def _is_alike(read: Access, write: Access, graph: Graph) -> bool:
@@ -168,118 +300,6 @@ def _is_alike(read: Access, write: Access, graph: Graph) -> bool:
     before, after = graph.tensors[read.tensor], graph.tensors[write.tensor]
     same = (before.shape, before.layout, before.dtype) == (after.shape, after.layout, after.dtype)
     return same and read.axes == write.axes and read.indirect_axis is None
-
-
-def einsum_chain(text: str) -> NamedChain:
-    """The chain that one line of several products describes, such as `S[m,n] += Q[m,d] * K[n,d]; O[m,e] += ...; m=8`.
-
-    `softmax(S[m,n])` needs all of the last index at once, and of `(G[m,f] * U[m,f])` the elements are multiplied before
-    they are read, or added. Raises `InputError` where it is neither a chain nor a tree.
-    """
-    parts = [part.strip() for part in text.split(";")]
-    lines, facts = [part for part in parts if "+=" in part], [part for part in parts if "+=" not in part]
-    if len(facts) != 1 or len(lines) < 2 or parts[-1] != facts[0]:
-        raise InputError(
-            "einsum: expected products one after another and then the extents of all loops, each part behind a ';', "
-            "such as 'S[m,n] += Q[m,d] * K[n,d]; O[m,e] += S[m,n] * V[n,e]; m=8 n=8 d=4 e=4'"
-        )
-    plain = [_SOFTMAX.sub(r"\1\2", line) for line in lines]
-    meeting = [_meeting_in(line) for line in plain]
-    single = [_MEETING.sub(lambda found: _arrays_in(found.group(1))[0][1], line) for line in plain]
-    nests = [einsum_nest(f"{line}; {_facts_of(line, facts[0])}", line.split("[")[0].strip()) for line in single]
-    made: dict[str, int] = {}  # results that no line has read yet, by the number of their line
-    links: dict[int, Link] = {}
-    readers: dict[int, int] = {}
-    between: dict[int, tuple[str, ...]] = {}
-    for number, nest in enumerate(nests):
-        rows = {found.group(1) for found in _SOFTMAX.finditer(lines[number])}
-        for name in sorted(rows - set(made)):
-            raise InputError(f"einsum: softmax({name}) is not of a result that a line before it makes for it alone")
-        for at, array in enumerate(nest.reads):
-            names, is_factor = meeting[number].get(array.name, ((array.name,), False))
-            for name in names if len(names) > 1 else [name for name in names if name in made]:
-                if name not in made:
-                    raise InputError(
-                        f"einsum: {' and '.join(names)} meet in {plain[number]!r}, but no line before it makes {name} "
-                        "for it alone"
-                    )
-                whole = frozenset({len(array.axes) - 1} if name in rows else ())
-                link = made.pop(name)
-                links[link] = _backwards(Link(at, whole, int(name in rows), is_factor), nest)
-                readers[link], between[link] = number, ("softmax",) if name in rows else ()
-        name = nest.write.name
-        if name in made:
-            _expect_read(plain, made[name], 0)
-        made[name] = number
-    count = len(nests) - 1
-    for number in range(count):
-        if number not in links:
-            _expect_read(plain, number, 0)
-        again = [later for later in range(readers[number] + 1, count + 1) if _reads_again(nests, number, later)]
-        if again:
-            _expect_read(plain, number, 1 + len(again))
-    is_row = all(readers[number] == number + 1 for number in range(count))
-    return NamedChain(
-        tuple(nest.name for nest in nests),
-        tuple(_named_as_it_meets(nest, met) for nest, met in zip(nests, meeting, strict=True)),
-        tuple(links[number] for number in range(count)),
-        tuple(between[number] for number in range(count)),
-        readers=() if is_row else tuple(readers[number] for number in range(count)),
-    )
-
-
-def _named_as_it_meets(nest: LoopNest, meeting: Mapping[str, tuple[tuple[str, ...], bool]]) -> LoopNest:
-    """A nest that reads what meets by a name of all its parts, such as `(G*U)`."""
-    reads = [
-        replace(array, name=f"({('*' if meeting[array.name][1] else '+').join(meeting[array.name][0])})")
-        if array.name in meeting
-        else array
-        for array in nest.reads
-    ]
-    return replace(nest, reads=tuple(reads))
-
-
-def _reads_again(nests: Sequence[LoopNest], number: int, later: int) -> bool:
-    """Whether a line reads what one before it made, and none in between makes anew."""
-    name = nests[number].write.name
-    return all(one.write.name != name for one in nests[number + 1 : later]) and any(
-        array.name == name for array in nests[later].reads
-    )
-
-
-def _expect_read(lines: Sequence[str], number: int, times: int) -> None:
-    raise InputError(
-        f"einsum: what {lines[number]!r} makes is read {times} times behind it; expected once, as in a chain or a tree"
-    )
-
-
-def _arrays_in(text: str) -> list[tuple[str, str]]:
-    """The arrays in a part of a line: name, and the whole access."""
-    return [(found.split("[")[0].strip(), found) for found in re.findall(_ACCESS, text)]
-
-
-def _meeting_in(line: str) -> dict[str, tuple[tuple[str, ...], bool]]:
-    """By the first of results that meet all of them, and whether they are multiplied.
-
-    Raises `InputError` where their indices are not the same.
-    """
-    found: dict[str, tuple[tuple[str, ...], bool]] = {}
-    for one in _MEETING.finditer(line):
-        arrays = _arrays_in(one.group(1))
-        if len({re.sub(r"\s", "", access[access.index("[") :]) for _, access in arrays}) > 1:
-            raise InputError(f"einsum: {one.group(0)}: what meets has the same indices everywhere")
-        names = tuple(name for name, _ in arrays)
-        if len(set(names)) < len(names):
-            raise InputError(f"einsum: {one.group(0)}: expected every array once")
-        found[names[0]] = names, "*" in re.sub(r"\[[^\]]*\]", "", one.group(1))
-    return found
-
-
-def _facts_of(line: str, facts: str) -> str:
-    """What is said of the loops and arrays of one line."""
-    arrays = set(_ARRAY.findall(line))
-    loops = set(re.findall(r"[A-Za-z_]\w*", " ".join(re.findall(r"\[([^\]]*)\]", line))))
-    return " ".join(one for one in facts.split() if re.split(r"[=\[:]", one)[0] in (loops if "=" in one else arrays))
 
 
 def longest(chains: Sequence[NamedChain]) -> int:

@@ -70,9 +70,9 @@ def _held(mapping: FusedMapping, first: int, last: int, outside: int) -> list[st
             home = None
             if operand == len(placed.nest.reads) and number < len(mapping.homes):
                 home = mapping.homes[number]
-            for link in mapping.chain.read_by(number):
-                if operand == mapping.chain.links[link].read:
-                    home = mapping.homes[link]
+            for one_ in mapping.chain.read_by(number):
+                if operand == one_.read:
+                    home = mapping.homes[one_.link]
             names = [memory.name for memory in placed.chain(operand)]
             inner = names[: names.index(home)] if home is not None else names
             for name, cut in zip(inner, one.cuts[operand], strict=False):

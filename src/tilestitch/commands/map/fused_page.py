@@ -1,7 +1,6 @@
 """Fused mappings on a machine tree as a page to look at: the verdict, the chains, what runs together, the machine."""
 
 from tilestitch.base.json_values import Json
-from tilestitch.commands.map.chains import NamedChain
 from tilestitch.commands.map.fused_nest import nest_rows
 from tilestitch.commands.map.fused_text import (
     UNITS,
@@ -9,11 +8,13 @@ from tilestitch.commands.map.fused_text import (
     fused_values,
     names_of,
     proof_text,
+    readers_json,
     stays_text,
     time_text,
     verdict_text,
 )
 from tilestitch.commands.map.fused_value import MappedChains
+from tilestitch.commands.map.named_chain import NamedChain
 from tilestitch.commands.map.tree_page import drawn, drawn_machine
 from tilestitch.formats.einsum import nest_text
 from tilestitch.mapping.fused.search import FoundChain, FoundGroup
@@ -54,11 +55,7 @@ def _group(mapped: MappedChains, chain: NamedChain, found: FoundChain, group: Fo
     numbers, names = group.numbers, names_of(chain, group)
     return {
         "operators": list(names),
-        **(
-            {}
-            if group.mapping is None or group.mapping.chain.is_row
-            else {"readers": list(group.mapping.chain.readers)}
-        ),
+        **({} if group.mapping is None else readers_json(group.mapping.chain)),
         "nests": [nest_text(found.chain.operators[number].nest) for number in numbers],
         "energy_pj": group.energy_pj,
         "unfused_pj": sum(found.unfused[number].price.energy_pj for number in numbers)

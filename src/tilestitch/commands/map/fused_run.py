@@ -8,10 +8,11 @@ from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
 from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
-from tilestitch.commands.map.chains import NamedChain, OpenedChains, expect_together, open_chains
+from tilestitch.commands.map.chains import OpenedChains, expect_together, open_chains
 from tilestitch.commands.map.fused_page import fused_result
 from tilestitch.commands.map.fused_text import fused_json, fused_text
 from tilestitch.commands.map.fused_value import FusedTask, MappedChains, UnmappedChain
+from tilestitch.commands.map.named_chain import NamedChain
 from tilestitch.commands.map.tree_machines import GivenTree, open_tree
 from tilestitch.commands.map.tree_sources import SUMS_AS_RESULTS, TreeLayer, as_wide_as_on, bound_nest
 from tilestitch.commands.map.unreached import unreached_notes
@@ -116,7 +117,7 @@ def map_fused(
     for number, (chain, layers_of_chain) in enumerate(zip(task.chains, task.layers, strict=True)):
         told("map chains", number, len(task.chains))
         placed = tuple(bound_nest(layer, task.tree) for layer in layers_of_chain)
-        bound = Chain(chain.label, placed, chain.links, readers=chain.readers)
+        bound = Chain(chain.label, placed, chain.links, readers=chain.readers, more=chain.more)
         notes += [f"{bound.name}: {IN_A_ROW}"] if not bound.is_row and bound.window_axes() else []
         links += len(bound.links)
         homes += sum(len(homes_of(bound, link)) for link in range(len(bound.links)))

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 from tilestitch.base.json_values import Json
 from tilestitch.base.units import format_energy
-from tilestitch.commands.map.chains import NamedChain, tree_label
 from tilestitch.commands.map.fused_nest import nest_rows
 from tilestitch.commands.map.fused_value import MappedChains
+from tilestitch.commands.map.named_chain import NamedChain, graph_label
 from tilestitch.formats.einsum import nest_text
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.fused.chain import Chain
 from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.search import FoundChain, FoundGroup
 from tilestitch.mapping.tree.chain import PricedFlow
@@ -103,7 +104,7 @@ def _group_lines(
     number: int, chain: NamedChain, found: FoundChain, group: FoundGroup, mapping: FusedMapping
 ) -> list[str]:
     names = names_of(chain, group)
-    lines = title(f"{number} {tree_label(names, mapping.chain.readers)}: together")
+    lines = title(f"{number} {graph_label(names, mapping.chain)}: together")
     price = group.price
     assert price is not None
     for at, (name, energy) in enumerate(zip(names, price.operators_pj, strict=True)):
@@ -155,7 +156,9 @@ def stays_text(chain: NamedChain, group: FoundGroup) -> list[str]:
         cells = _cells_text(group.mapping, link)
         meets = [names[one] for one in group.mapping.chain.meeting(link) if one != link]
         together = f", where it meets that of {' and '.join(meets)}" if meets else ""
-        found.append(f"{result} of {chain.names[number]} stays in {home}{cells}{between}{together}{rows}")
+        its = [names[one.reader] for one in group.mapping.chain.added if one.link == link]
+        added = f", and is added to that of {' and '.join(its)}" if its else ""
+        found.append(f"{result} of {chain.names[number]} stays in {home}{cells}{between}{together}{added}{rows}")
     return found
 
 
@@ -218,7 +221,7 @@ def _bound_json(objective: Objective, bound: float | None) -> dict[str, Json]:
 def _chain_json(chain: NamedChain, found: FoundChain) -> dict[str, Json]:
     return {
         "operators": list(chain.names),
-        **({"readers": list(chain.readers)} if chain.readers else {}),
+        **readers_json(chain),
         "between": [list(kinds) for kinds in chain.between],
         "times": chain.times,
         "energy_pj": found.energy_pj,
@@ -274,5 +277,12 @@ def mapping_json(names: Sequence[str], group: FoundGroup) -> dict[str, Json] | N
             }
         )
     shared = {"shared_loops": list(mapping.shared), "tiles_ahead": list(mapping.kept_ahead())}
-    readers: dict[str, Json] = {} if mapping.chain.is_row else {"readers": list(mapping.chain.readers)}
-    return {"homes": list(mapping.homes), **readers, **shared, "operators": operators}
+    return {"homes": list(mapping.homes), **readers_json(mapping.chain), **shared, "operators": operators}
+
+
+def readers_json(chain: NamedChain | Chain) -> dict[str, Json]:
+    """The last reader of each result unless operators are in a row, and all others, each behind what it reads."""
+    found: dict[str, Json] = {"readers": list(chain.readers)} if chain.readers else {}
+    found |= {"more_readers": [[one.link, one.reader] for one in chain.more]} if chain.more else {}
+    added = [[one.link, one.reader] for one in chain.added]
+    return {**found, **({"added": added} if added else {})}

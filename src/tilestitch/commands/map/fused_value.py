@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tilestitch.base.shown import Brief
-from tilestitch.commands.map.chains import NamedChain
+from tilestitch.commands.map.named_chain import NamedChain
 from tilestitch.commands.map.tree_sources import TreeLayer
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.ir.choices import Objective

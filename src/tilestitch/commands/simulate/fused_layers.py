@@ -1,6 +1,6 @@
 """Chains in their best fused mappings, simulated, beside what the model estimates and beside the unfused mappings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,20 +10,22 @@ from tilestitch.base.errors import InputError
 from tilestitch.base.progress import Progress
 from tilestitch.base.shown import Brief
 from tilestitch.base.units import format_energy
-from tilestitch.commands.map.chains import NamedChain
 from tilestitch.commands.map.fused_run import FusedChains
+from tilestitch.commands.map.named_chain import NamedChain
 from tilestitch.commands.simulate.tree_layers import run_of, simulated_mapping
 from tilestitch.ir.choices import Values
+from tilestitch.mapping.fused.chain import Chain
 from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.search import FoundChain, FoundGroup, best_chain
 from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.choices import Ragged
-from tilestitch.sim.tree.chain import ChainLink, ChainRun, rooms_of
+from tilestitch.sim.tree.chain import ChainRun, rooms_of
 from tilestitch.sim.tree.chain_simulated import SimulatedChain, run_chain
 from tilestitch.sim.tree.chain_values import chain_operands, expect_right, met, padded, passed_on
 from tilestitch.sim.tree.run import TreeRun, Window, expect_simulated
 from tilestitch.sim.tree.simulated import SimulatedOnTree, run_on_tree, simulate_on_tree
+from tilestitch.sim.tree.wiring import ChainLink, Reading, Wiring
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -98,11 +100,9 @@ def _simulated(
     mapped: FusedChains, chain: NamedChain, found: FoundChain, values: Values, progress: Progress
 ) -> SimulatedFused:
     found, instead = _simulated_chain(mapped, chain, found)
-    nests = [one.nest for one in found.chain.operators]
-    links = [ChainLink(one.read, "", 0, one.passes, one.whole, is_factor=one.is_factor) for one in found.chain.links]
-    name, readers = chain.label, found.chain.readers
+    name, wiring = chain.label, _wiring(found)
     show = partial(progress, f"simulate {name}")
-    operands = None if values is Values.NONE else chain_operands(nests, links, values, readers)
+    operands = None if values is Values.NONE else chain_operands(wiring, values)
     groups: list[SimulatedGroup] = []
     said = [instead] if instead else []
     result: np.ndarray | None = None
@@ -112,8 +112,8 @@ def _simulated(
         beside: dict[tuple[int, int], np.ndarray] = {}
         if operands is not None:
             own = [list(operands[number]) for number in group.numbers]
-            beside = _made_before(found, links, group, results)
-            for at, read in [one for one in beside if not _is_made_inside(found, group, one)]:
+            beside = _made_before(wiring, group, results)
+            for at, read in [one for one in beside if _is_all_read(wiring, group, one)]:
                 own[at][read] = beside.pop((at, read))
         if group.mapping is not None:
             run = chain_run(group.mapping)
@@ -127,12 +127,15 @@ def _simulated(
             arrays = None if own is None else [array for array in own[0] if array is not None]
             simulated = run_on_tree(alone_run, arrays, show)
         result = simulated.result
+        if result is not None and group.mapping is None:
+            added = beside.get((0, len(wiring.nests[group.last].reads)))
+            result = result if added is None else result + added[tuple(map(slice, result.shape))]
         if result is not None:
             results[group.last] = result
         groups.append(SimulatedGroup(group, simulated))
     if operands is not None:
         assert result is not None
-        expect_right(f"{name} on {mapped.task.tree.name}", result, nests, links, operands, readers)
+        expect_right(f"{name} on {mapped.task.tree.name}", result, wiring, operands)
     unfused = [simulated_mapping(one, mapped.task.space)[0] for one in found.unfused]
     alone = tuple(simulate_on_tree(run_of(one.placed, one.mapping), values=Values.NONE) for one in unfused)
     return SimulatedFused(
@@ -140,25 +143,38 @@ def _simulated(
     )
 
 
+def _wiring(found: FoundChain) -> Wiring:
+    links = [ChainLink(one.read, "", 0, one.passes, one.whole, is_factor=one.is_factor) for one in found.chain.links]
+    nests = tuple(one.nest for one in found.chain.operators)
+    return Wiring(nests, tuple(links), found.chain.readers, _more(found.chain))
+
+
+def _more(chain: Chain) -> tuple[Reading, ...]:
+    return tuple(Reading(one.link, one.reader, one.read, one.is_factor) for one in chain.more)
+
+
 def _made_before(
-    found: FoundChain, links: Sequence[ChainLink], group: FoundGroup, results: Mapping[int, np.ndarray]
+    wiring: Wiring, group: FoundGroup, results: Mapping[int, np.ndarray]
 ) -> dict[tuple[int, int], np.ndarray]:
-    """What a group reads of groups before it, by its place in the group and its read; what meets as one array."""
-    chain, made = found.chain, dict[tuple[int, int], np.ndarray]()
+    """What a group reads of groups before it, by its place in the group and its read; what meets as one array.
+
+    And what is added to a result in it.
+    """
+    made = dict[tuple[int, int], np.ndarray]()
     for number in sorted(results):
-        reader = chain.reader(number) if number < len(links) else -1
-        if reader in group.numbers:
-            key, link = (group.numbers.index(reader), links[number].read), links[number]
-            array = padded(passed_on(results[number], link), chain.operators[reader].nest.reads[link.read].shape)
-            made[key] = met(made[key], array, link) if key in made else array
+        for one in wiring.readings(number) if number < len(wiring.links) else ():
+            if one.reader in group.numbers and number not in group.numbers:
+                key, operand = (group.numbers.index(one.reader), one.read), wiring.nests[one.reader].operands[one.read]
+                array = padded(passed_on(results[number], wiring.links[number]), operand.shape)
+                made[key] = met(made[key], array, one) if key in made else array
     return made
 
 
-def _is_made_inside(found: FoundChain, group: FoundGroup, key: tuple[int, int]) -> bool:
-    """Whether a part of what an operator of a group reads is made in the group."""
+def _is_all_read(wiring: Wiring, group: FoundGroup, key: tuple[int, int]) -> bool:
+    """Whether what an operator of a group reads was made before as a whole, and is not added to what it makes."""
     at, read = key
-    links = found.chain.read_by(group.numbers[at])
-    return any(found.chain.links[link].read == read and link in group.numbers for link in links)
+    makers = [one.link for one in wiring.read_by(group.numbers[at]) if one.read == read]
+    return bool(makers) and not any(link in group.numbers for link in makers)
 
 
 def _simulated_chain(mapped: FusedChains, chain: NamedChain, found: FoundChain) -> tuple[FoundChain, str]:
@@ -195,7 +211,8 @@ def chain_run(fused: FusedMapping) -> ChainRun:
         for link, home, shared, ahead in zip(chain.links, fused.homes, fused.shared, fused.kept_ahead(), strict=True)
     )
     runs = [run_of(one, own) for one, own in zip(placed, fused.mappings, strict=True)]
-    return ChainRun(tuple(_in_windows(fused, number, one) for number, one in enumerate(runs)), links, chain.readers)
+    operators = tuple(_in_windows(fused, number, one) for number, one in enumerate(runs))
+    return ChainRun(operators, links, chain.readers, _more(chain))
 
 
 def _in_windows(fused: FusedMapping, number: int, run: TreeRun) -> TreeRun:

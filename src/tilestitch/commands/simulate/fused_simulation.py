@@ -7,14 +7,15 @@ from typing import Any
 from tilestitch.base.html import Record
 from tilestitch.base.shown import Shown
 from tilestitch.base.units import format_energy, format_seconds
-from tilestitch.commands.map.chains import tree_label
 from tilestitch.commands.map.fused_nest import nest_rows
-from tilestitch.commands.map.fused_text import NAMES, mapping_json, names_of, stays_text
+from tilestitch.commands.map.fused_text import NAMES, mapping_json, names_of, readers_json, stays_text
 from tilestitch.commands.map.fused_value import MappedChains
+from tilestitch.commands.map.named_chain import NamedChain, graph_label
 from tilestitch.commands.simulate.fused_layers import SimulatedFused, SimulatedGroup
 from tilestitch.commands.simulate.fused_page import fused_simulation_result
 from tilestitch.commands.simulate.simulate_text import VALUES
 from tilestitch.ir.choices import Values
+from tilestitch.mapping.fused.chain import Chain
 from tilestitch.pipeline.origin import made_by
 from tilestitch.report.html.page import result_page
 from tilestitch.report.table import table, title
@@ -159,15 +160,15 @@ class FusedSimulation(Shown):
         )
 
 
-def _name(names: tuple[str, ...], readers: tuple[int, ...]) -> str:
-    return tree_label(names, readers) if len(names) < 5 else f"{names[0]} > ... > {names[-1]}"
+def _name(names: tuple[str, ...], chain: NamedChain | Chain | None) -> str:
+    return graph_label(names, chain) if len(names) < 5 else f"{names[0]} > ... > {names[-1]}"
 
 
 def _chain_table(chains: tuple[SimulatedFused, ...]) -> list[str]:
     rows = [
         (
             str(number),
-            _name(one.chain.names, one.chain.readers),
+            _name(one.chain.names, one.chain),
             str(one.chain.times),
             " ".join(str(len(group.found.numbers)) for group in one.groups),
             f"{one.cycles:,}",
@@ -195,8 +196,8 @@ def _cause_table(chains: tuple[SimulatedFused, ...]) -> list[str]:
             parts = [causes.get(name, 0) for name in ("compute", "first_load")]
             parts += [waits, causes.get("between", 0), causes.get("passes", 0), causes["last_store"]]
             names, mapping = names_of(one.chain, group.found), group.found.mapping
-            readers = () if mapping is None else mapping.chain.readers
-            rows.append((str(number), _name(names, readers), *(f"{some / cycles:.1%}" for some in parts)))
+            chain = None if mapping is None else mapping.chain
+            rows.append((str(number), _name(names, chain), *(f"{some / cycles:.1%}" for some in parts)))
     head = ("", "operators", "compute", "first load", "waits", "between", "softmax", "last store")
     return table(head, rows, "rlrrrrrr")
 
@@ -207,7 +208,7 @@ def _statistics(number: int, chain: SimulatedFused, group: SimulatedGroup, one: 
     assert mapping is not None
     assert price is not None
     names = names_of(chain.chain, group.found)
-    lines = title(f"{number} {tree_label(names, mapping.chain.readers)}: together")
+    lines = title(f"{number} {graph_label(names, mapping.chain)}: together")
     lines += [f"  {line}" for line in stays_text(chain.chain, group.found)]
     lines += ["", *("  " * (1 + row.depth) + row.text for row in nest_rows(mapping, names)), ""]
     rows = [
@@ -243,7 +244,7 @@ def _statistics(number: int, chain: SimulatedFused, group: SimulatedGroup, one: 
 def _chain(one: SimulatedFused, *, stats: bool) -> dict[str, Any]:
     return {
         "operators": list(one.chain.names),
-        **({"readers": list(one.chain.readers)} if one.chain.readers else {}),
+        **readers_json(one.chain),
         "between": [list(kinds) for kinds in one.chain.between],
         "times": one.chain.times,
         "macs": one.macs,

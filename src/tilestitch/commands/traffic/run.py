@@ -9,8 +9,9 @@ from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
 from tilestitch.base.units import ceil_div, format_bytes
-from tilestitch.commands.map.chains import NamedChain, OpenedChains, expect_together, open_chains
+from tilestitch.commands.map.chains import OpenedChains, expect_together, open_chains
 from tilestitch.commands.map.map_page import named_by
+from tilestitch.commands.map.named_chain import NamedChain
 from tilestitch.commands.map.run import nests_of
 from tilestitch.commands.map.sources import Nests
 from tilestitch.commands.traffic.traffic_text import traffic_curves, traffic_json, traffic_result, traffic_text
@@ -126,7 +127,7 @@ def _of_chains(opened: OpenedChains, asked: tuple[int, ...], together: int, call
     prepared: list[tuple[NamedChain, BufferedChain, int]] = []
     for number, chain in enumerate(chains):
         progress("least capacities", number, len(chains))
-        buffered = BufferedChain(chain.label, chain.nests, chain.links, together, chain.readers)
+        buffered = BufferedChain(chain.label, chain.nests, chain.links, together, chain.readers, chain.more)
         prepared.append((chain, buffered, buffered.enough_bytes(ENOUGH_STEP)))
     chosen = asked or powers_of_two(max(enough for _, _, enough in prepared))
     found: list[LayerTraffic] = []

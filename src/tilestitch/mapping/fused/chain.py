@@ -1,4 +1,4 @@
-"""Operators of which each but the last writes what one behind it reads, and what they share: a chain, or a tree.
+"""Operators of which each but the last writes what others behind it read, and what they share: a chain or a graph.
 
 A thread is a loop that goes through several operators: the loop of one that indexes an axis of its result, the loop of
 its reader that indexes the same axis of what it reads, and so on. Only threads can be loops around several operators.
@@ -32,6 +32,19 @@ class Link:
     whole: frozenset[int] = frozenset()
     passes: int = 0
     is_factor: bool = False  # whether results that meet are multiplied, or else added
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An operator that reads the result of another: as which of its operands.
+
+    As the last one it is not read but added to the result of the reader, element by element.
+    """
+
+    link: int
+    reader: int
+    read: int
+    is_factor: bool = False  # whether results that meet there are multiplied, or else added
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +106,10 @@ class Cells:
 class Chain:
     """Operators on one tree, with what they read from one another; what they spread is fixed, or nothing yet.
 
-    Every operator but the last has one link, to the operator behind it that reads its result: to the next one unless
-    `readers` say otherwise. An operator may read several results, as operands of their own or as one in which they
-    meet. So operators are a tree whose root is the last one, in an order in which they can run.
+    Every operator but the last has one link, to the last operator behind it that reads its result: to the next one
+    unless `readers` say otherwise. `more` are those that read the same result before that one, each once. An operator
+    may read several results, as operands of their own or as one in which they meet, and others may be added to its own.
+    So all lead to the last one, in an order in which they can run; without `more` they are a tree.
     """
 
     name: str
@@ -104,7 +118,8 @@ class Chain:
     overlaps: frozenset[int] = frozenset()  # axes of intermediates along which windows that overlap may be shared
     keeps: bool = False  # whether what the next window needs as well is kept at home, or else made again
     cells: Cells = Cells()
-    readers: tuple[int, ...] = ()  # of each link the operator that reads; none where all are in a row
+    readers: tuple[int, ...] = ()  # of each link the last operator that reads; none where all are in a row
+    more: tuple[Reading, ...] = ()
 
     @property
     def tree(self) -> MachineTree:
@@ -112,41 +127,81 @@ class Chain:
 
     @property
     def is_row(self) -> bool:
-        """Whether each operator reads the result of the one before it."""
-        return all(self.reader(link) == link + 1 for link in range(len(self.links)))
+        """Whether each operator reads the result of the one before it, and nothing but that one does."""
+        return not self.more and all(self.reader(link) == link + 1 for link in range(len(self.links)))
 
     def reader(self, link: int) -> int:
-        """The operator that reads the result of this one."""
+        """The last operator that reads the result of this one."""
         return self.readers[link] if self.readers else link + 1
 
-    def read_by(self, number: int) -> tuple[int, ...]:
-        """The links of all results that an operator reads."""
-        return tuple(link for link in range(min(number, len(self.links))) if self.reader(link) == number)
+    def read_from(self, link: int) -> tuple[Reading, ...]:
+        """All that read the result of an operator, in their order."""
+        one = self.links[link]
+        last = Reading(link, self.reader(link), one.read, one.is_factor)
+        return (*sorted((one for one in self.more if one.link == link), key=_place_of), last)
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """All that is read, and what is added to results, in the order of what makes it."""
+        return tuple(one for link in range(len(self.links)) for one in self.read_from(link))
+
+    def taken_by(self, number: int) -> tuple[Reading, ...]:
+        """What an operator reads of others and what is added to its result, in the order of these."""
+        return tuple(one for one in self.readings if one.reader == number)
+
+    def read_by(self, number: int) -> tuple[Reading, ...]:
+        """What an operator reads of others, in the order of these."""
+        return tuple(one for one in self.taken_by(number) if not self.is_added(one))
+
+    @property
+    def added(self) -> tuple[Reading, ...]:
+        """What is added to results."""
+        return tuple(one for one in self.readings if self.is_added(one))
+
+    def is_added(self, reading: Reading) -> bool:
+        """Whether a result is added to that of its reader, or read by it."""
+        return reading.read == len(self.operators[reading.reader].nest.reads)
+
+    def fed(self, link: int) -> Reading:
+        """The last operator that reads a result, not those to whose results it is added."""
+        return [one for one in self.read_from(link) if not self.is_added(one)][-1]
 
     def meeting(self, link: int) -> tuple[int, ...]:
-        """The links whose results meet with that of one in the same read, itself included."""
-        read = self.links[link].read
-        return tuple(one for one in self.read_by(self.reader(link)) if self.links[one].read == read)
+        """The links whose results meet with that of one in the same read, or with one that does; itself included."""
+        found, waiting = {link}, [link]
+        while waiting:
+            for reading in self.read_from(waiting.pop()):
+                beside = {one.link for one in self.taken_by(reading.reader) if one.read == reading.read} - found
+                found |= beside
+                waiting += beside
+        return tuple(sorted(found))
 
     def hangs_together(self, first: int, last: int) -> bool:
         """Whether operators in a row of numbers hang together: no result but that of the last is read outside."""
         return all(self.reader(link) <= last for link in range(first, last))
 
-    def intermediate(self, link: int) -> tuple[LoopOperand, LoopOperand]:
-        """The intermediate as it is written, and as it is read."""
-        return self.operators[link].nest.write, self.operators[self.reader(link)].nest.reads[self.links[link].read]
+    def intermediate(self, reading: Reading) -> tuple[LoopOperand, LoopOperand]:
+        """The intermediate as it is written, and as it is read; what is added to a result as that is written."""
+        return self.operators[reading.link].nest.write, self.operators[reading.reader].nest.operands[reading.read]
 
-    def crossings(self, link: int) -> tuple[Crossing, ...]:
-        """The loops that may be shared over a link."""
-        return tuple(one for one in _crossings(self, link) if one.halo is None or one.axis in self.overlaps)
+    def crossings(self, link: int, reading: Reading | None = None) -> tuple[Crossing, ...]:
+        """The loops that an operator may share with one that reads its result: the last unless another is named."""
+        reading = self.read_from(link)[-1] if reading is None else reading
+        return tuple(one for one in _crossings(self, reading) if one.halo is None or one.axis in self.overlaps)
 
     def threads(self, first: int, last: int) -> tuple[tuple[int, ...], ...]:
         """The loops that go through all operators from the first to the last: one loop number of each."""
         found = [(loop,) for loop in range(len(self.operators[last].nest.loops))]
         for link in range(last - 1, first - 1, -1):
-            onward = {one.writes: one.reads for one in self.crossings(link)}
-            reader = self.reader(link) - link - 1
-            found = [(made, *loops) for loops in found for made, read in onward.items() if read == loops[reader]]
+            readers = [one.reader for one in self.read_from(link)]
+            every = [self.crossings(link, one) for one in self.read_from(link)]
+            onward = [{one.writes: one.reads for one in crossings} for crossings in every]
+            found = [
+                (made, *loops)
+                for loops in found
+                for made in onward[-1]
+                if all(its.get(made) == loops[to - link - 1] for its, to in zip(onward, readers, strict=True))
+            ]
         return tuple(sorted(found))
 
     def has_halo(self, first: int, last: int) -> bool:
@@ -175,45 +230,73 @@ class Chain:
 
     def window_axes(self) -> tuple[int, ...]:
         """The axes of intermediates along which windows overlap."""
-        axes = {one.axis for link in range(len(self.links)) for one in _crossings(self, link) if one.halo is not None}
-        return tuple(sorted(axes))
+        return tuple(
+            sorted({one.axis for its in self.readings for one in _crossings(self, its) if one.halo is not None})
+        )
 
     def part(self, numbers: Sequence[int]) -> "Chain":
-        """Some operators by themselves, in an order in which they can run: all but the last have their readers."""
+        """Some operators by themselves, in an order in which they can run: all but the last have all their readers."""
         places = {number: at for at, number in enumerate(numbers)}
-        readers = tuple(places[self.reader(number)] for number in numbers[:-1])
+        links: list[Link] = []
+        readers: list[int] = []
+        more: list[Reading] = []
+        for at, number in enumerate(numbers[:-1]):
+            every = [replace(one, link=at, reader=places[one.reader]) for one in self.read_from(number)]
+            *others, last = sorted(every, key=_place_of)
+            links.append(replace(self.links[number], read=last.read, is_factor=last.is_factor))
+            readers.append(last.reader)
+            more += others
         return replace(
             self,
             operators=tuple(self.operators[number] for number in numbers),
-            links=tuple(self.links[number] for number in numbers[:-1]),
-            readers=() if readers == tuple(range(1, len(numbers))) else readers,
+            links=tuple(links),
+            readers=() if readers == [*range(1, len(numbers))] else tuple(readers),
+            more=tuple(more),
         )
 
 
 def chain_faults(chain: Chain) -> Iterator[str]:
-    """Why operators are no chain and no tree: a result that is not what is read."""
+    """Why operators are no chain and no graph that can be mapped: a result that is not what is read."""
     if len(chain.links) != len(chain.operators) - 1 or len(chain.readers) not in (0, len(chain.links)):
         yield f"{len(chain.operators)} operators have {len(chain.links)} links; expected one of each but the last"
         return
     for number in range(len(chain.links)):
-        if not number < chain.reader(number) < len(chain.operators):
-            yield f"{chain.operators[number].nest.name}: its result is read by no operator behind it"
+        name = chain.operators[number].nest.name
+        readers = [one.reader for one in chain.read_from(number)]
+        if not number < min(readers) <= max(readers) < len(chain.operators):
+            yield f"{name}: its result is read by no operator behind it"
             continue
-        written, read = chain.intermediate(number)
-        names = f"{chain.operators[number].nest.name} to {chain.operators[chain.reader(number)].nest.name}"
-        if len(written.axes) != len(read.axes):
-            yield f"{names}: the result has {len(written.axes)} axes and is read with {len(read.axes)}"
-        elif any(len(terms) > 1 for terms in written.axes):
-            yield f"{names}: an axis of the result has several loops"
-        elif any(made > there for made, there in zip(written.shape, read.shape, strict=True)):
-            yield f"{names}: the result of shape {written.shape} is read as {read.shape}"
+        readings = chain.read_from(number)
+        if [*readings] != sorted({_place_of(one): one for one in readings}.values(), key=_place_of):
+            yield f"{name}: expected every operand once that its result is, and its link to the last of them"
+            continue
+        if all(map(chain.is_added, readings)):
+            yield f"{name}: its result is added to others and read by none"
+            continue
+        for one in readings:
+            yield from _reading_faults(chain, one)
 
 
-def _crossings(chain: Chain, link: int) -> Iterator[Crossing]:
-    written, read = chain.intermediate(link)
-    extents, later = (chain.operators[at].nest.extents for at in (link, chain.reader(link)))
+def _place_of(reading: Reading) -> tuple[int, int]:
+    return reading.reader, reading.read
+
+
+def _reading_faults(chain: Chain, reading: Reading) -> Iterator[str]:
+    written, read = chain.intermediate(reading)
+    names = f"{chain.operators[reading.link].nest.name} to {chain.operators[reading.reader].nest.name}"
+    if len(written.axes) != len(read.axes):
+        yield f"{names}: the result has {len(written.axes)} axes and is read with {len(read.axes)}"
+    elif any(len(terms) > 1 for terms in written.axes):
+        yield f"{names}: an axis of the result has several loops"
+    elif any(made > there for made, there in zip(written.shape, read.shape, strict=True)):
+        yield f"{names}: the result of shape {written.shape} is read as {read.shape}"
+
+
+def _crossings(chain: Chain, reading: Reading) -> Iterator[Crossing]:
+    written, read = chain.intermediate(reading)
+    extents, later = (chain.operators[at].nest.extents for at in (reading.link, reading.reader))
     for axis, (made, taken) in enumerate(zip(written.axes, read.axes, strict=True)):
-        if axis in chain.links[link].whole or len(made) != 1 or made[0][1] != 1 or not taken:
+        if axis in chain.links[reading.link].whole or len(made) != 1 or made[0][1] != 1 or not taken:
             continue
         writes = made[0][0]
         if len(taken) > 1:
@@ -254,10 +337,14 @@ def homes_of(chain: Chain, link: int) -> tuple[TreeMemory, ...]:
 
     Not the outermost: there it goes anyway if it does not stay. Results that meet all stay in one memory.
     """
-    writers = [chain.operators[one] for one in chain.meeting(link)]
-    written = [one.chain(len(one.nest.reads))[:-1] for one in writers]
-    read = chain.operators[chain.reader(link)].chain(chain.links[link].read)
-    return tuple(one for one in read[:-1] if all(one in its for its in written) and one.bank_bits == 0)
+    meeting = chain.meeting(link)
+    writers = [chain.operators[one] for one in meeting]
+    held = [one.chain(len(one.nest.reads))[:-1] for one in writers]
+    readings = [one for at in meeting for one in chain.read_from(at) if not chain.is_added(one)]
+    held += [chain.operators[one.reader].chain(one.read)[:-1] for one in readings]
+    fed = chain.fed(link)
+    read = chain.operators[fed.reader].chain(fed.read)
+    return tuple(one for one in read[:-1] if all(one in its for its in held) and one.bank_bits == 0)
 
 
 def at_home(placed: PlacedNest, operand: int, home: TreeMemory) -> PlacedNest:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.mapping.fused.blocks import Block, Rows
+from tilestitch.mapping.fused.chain import Reading
 from tilestitch.mapping.fused.shapes import Group
 from tilestitch.mapping.fused.timed_inner import Clock, within
 from tilestitch.mapping.fused.timed_sweep import Aim
@@ -54,15 +55,14 @@ class Fold:
         if rows is None:
             return None
         taken, limit = rows.taken.copy(), np.array(self.group.rooms.limit_bits)
-        for link in self._at_home(start, lambda reader: start <= reader <= end):
-            room, part = self._room(link, is_read=True)
-            others = self._room(link, is_read=False)[0] if self.group.chain.reader(link) > start else room
-            taken[:, part] += max(room[0], others[0])  # where others run before the reader it waits as it was written
-        for link in self._at_home(start, lambda reader: reader > end):
-            room, part = self._room(link, is_read=False)  # complete, and waits for its reader
-            taken[:, part] += room[0]
+        for link, readings in self._at_home(start):
+            waits = any(one.reader > start for one in readings)  # where others run before it is read, as it was written
+            inside = [one for one in readings if one.reader <= end]
+            views = [None if self.group.chain.is_added(one) else one for one in inside]
+            found = [self._room(link, one) for one in (*views, *([None] if waits else []))]
+            taken[:, found[0][1]] += max(room[0] for room, _ in found)
         if end < self.outer.last:
-            room, part = self._room(end, is_read=False)
+            room, part = self._room(end, None)
             taken[:, part] += np.where(rows.partial, room[1], room[0])
         for link in range(self.group.last if self.group.chain.keeps else 0):
             if link not in (start - 1, end):  # rows of other intermediates stay for their next windows
@@ -77,11 +77,20 @@ class Fold:
         rows = rows[(taken <= limit).all(axis=1) & self._may_be_best(rows.spent, cycles[:, :1])]
         return rows[self._unbeaten(rows, end)]
 
-    def _at_home(self, start: int, is_asked: Callable[[int], bool]) -> list[int]:
-        """The links of what was made before a block, for some readers: the last of those that meet, as they are one."""
-        chain = self.group.chain
-        links = [link for link in range(self.outer.first, start) if is_asked(chain.reader(link))]
-        return list({(chain.reader(link), chain.links[link].read): link for link in links}.values())
+    def _at_home(self, start: int) -> list[tuple[int, list[Reading]]]:
+        """What was made before a block and is read in it or later: the link that stands for it, and those who read it.
+
+        Results that meet are one from the last of them on, for those who read them as one.
+        """
+        made: dict[tuple[int, int], list[Reading]] = {}
+        for link in range(self.outer.first, start):
+            for one in self.group.chain.read_from(link):
+                if one.reader >= start:
+                    made.setdefault((one.reader, one.read), []).append(one)
+        found: dict[tuple[int, ...], list[Reading]] = {}
+        for readings in made.values():
+            found.setdefault(tuple(one.link for one in readings), []).append(readings[-1])
+        return [(links[-1], readings) for links, readings in found.items()]
 
     def _one_after_another(self, now: Rows, rows: Rows, end: int) -> tuple[Rows, NDArray[np.int64]]:
         """The ways of a block behind those before it, and which of those each is behind."""
@@ -145,16 +154,16 @@ class Fold:
         group = self.group
         place = group.visit(link, self.outer.first, self.outer.threads, self.tile)
         assert place is not None
-        room, part = group.room(link, place, is_read=False)
+        room, part = group.room(link, place, None)
         return group.kept(link, self.outer.threads, self.tile)[0] * float(room[0]), part
 
-    def _room(self, link: int, *, is_read: bool) -> tuple[NDArray[np.float64], int]:
+    def _room(self, link: int, reading: Reading | None) -> tuple[NDArray[np.float64], int]:
         group = self.group
-        number = group.chain.reader(link) if is_read else link
+        number = link if reading is None else reading.reader
         place = group.visit(number, self.outer.first, self.outer.threads, self.tile)
         assert place is not None
-        room, part = group.room(link, place, is_read=is_read)
+        room, part = group.room(link, place, reading)
         if group.chain.keeps:
             count, more = group.kept(link, self.outer.threads, self.tile)
-            room = room * more if is_read else room + count * room[0]
+            room = room + count * room[0] if reading is None else room * more
         return room, part

@@ -58,8 +58,9 @@ def pass_cycles(chain: Chain, link: int, memory: TreeMemory, elements: int) -> C
     """
     if chain.links[link].passes == 0:
         return {}
-    _, read = chain.intermediate(link)
-    wanted = [(chain.operators[chain.reader(link)].homes[chain.links[link].read], Flow.FEED)]
+    _, read = chain.intermediate(chain.fed(link))
+    fed = chain.fed(link)
+    wanted = [(chain.operators[fed.reader].homes[fed.read], Flow.FEED)]
     wanted.append((chain.operators[link].homes[-1], Flow.COLLECT))
     found: Counter[PortNumber] = Counter()
     for home, flow in wanted:

@@ -41,7 +41,7 @@ class FusedMapping:
         return tuple(found)
 
     def common(self, link: int) -> int:
-        """How many loops, from the outermost, the two operators of a link share."""
+        """How many loops, from the outermost, an operator shares with all that read its result."""
         return min(self.shared[link : self.chain.reader(link)])
 
     def inside(self, number: int, at: int) -> tuple[tuple[int, ...], int]:
@@ -121,7 +121,7 @@ def placed_operator(fused: FusedMapping, number: int, extents: Sequence[int]) ->
     chain = fused.chain
     memories = {memory.name: memory for memory in chain.tree.memories}
     placed = replace(chain.operators[number], unrolled=fused.unrolled[number], slides=())
-    for read, home in {chain.links[link].read: fused.homes[link] for link in chain.read_by(number)}.items():
+    for read, home in {one.read: fused.homes[one.link] for one in chain.read_by(number)}.items():
         placed = at_home(placed, read, memories[home])
     if number < len(chain.links):
         placed = at_home(placed, len(placed.nest.reads), memories[fused.homes[number]])

@@ -3,11 +3,12 @@
 An intermediate in the outermost memory couples nothing: its two operators run as well one after the other, each with
 all memories for itself. So a chain is divided into groups whose intermediates stay inside, and its energy and its
 latency are the sums of theirs. Groups of one are mapped as `map` maps them; so nothing fused is above what is not.
-Where operators are a tree, groups are those that hang together in it.
+Where operators are a tree or another graph, groups are those that hang together in it: whatever is made in one is
+read in it alone, or outside of it alone as the result of its last operator.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeAlias
 
@@ -22,17 +23,20 @@ from tilestitch.mapping.fused.price import FusedPrice
 from tilestitch.mapping.fused.shapes import Group, passes_pj
 from tilestitch.mapping.fused.spans import (
     Beside,
+    Searched,
     Task,
     Together,
     best_product,
     groups_of,
     least_energy,
     least_latency,
+    without_names,
 )
 from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.free_front import front_of_choices
+from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS as MOST_ALONE
 from tilestitch.mapping.tree.search import best_of
 from tilestitch.mapping.tree.spatial import best_spread
@@ -128,6 +132,7 @@ class _Searches:
     objective: Objective
     passes_pj: tuple[float, ...]
     passes_cycles: tuple[int, ...]
+    kinds: tuple[int, ...]  # of each operator the first that is as it but for names, and may spread the same
 
     @property
     def every(self) -> Span:
@@ -136,6 +141,50 @@ class _Searches:
     def task(self, span: Span) -> Task:
         spaces = tuple(self.spaces[number] for number in span)
         return Task(self.chain.part(span), self.sums, spaces, self.most_labels)
+
+    def kind(self, span: Span) -> "Kind":
+        """What is the same of spans that differ in nothing but names."""
+        part = self.chain.part(span)
+        return tuple(self.kinds[number] for number in span), part.links, part.readers, part.more
+
+
+Kind: TypeAlias = tuple[object, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Twins:
+    """What is known of spans that differ in nothing but names: their groups, and what was found in which search."""
+
+    groups: dict[Kind, list[Group]] = field(default_factory=dict)
+    found: dict[tuple[object, ...], Searched] = field(default_factory=dict)
+
+    def groups_of(self, searches: _Searches, span: Span) -> list[Group]:
+        """The groups of a span."""
+        kind = searches.kind(span)
+        if kind not in self.groups:
+            self.groups[kind] = groups_of(searches.task(span))
+        return self.groups[kind]
+
+    def searched(self, searches: _Searches, span: Span, what: object, search: Callable[[], Searched]) -> Searched:
+        """What a search of a span finds; if a twin was searched for the same that, without labels."""
+        key = (searches.kind(span), what)
+        if key not in self.found:
+            self.found[key] = search()
+            return self.found[key]
+        before, operators = self.found[key], searches.chain.part(span).operators
+        again = tuple(_renamed(one, searches.chain.name, operators) for one in before.found)
+        return Searched(again, before.bound, 0)
+
+
+def _renamed(one: Together, name: str, operators: Sequence[PlacedNest]) -> Together:
+    """The same of operators with other names."""
+    chain = replace(one.mapping.chain, name=name, operators=tuple(operators[at] for at in one.order))
+    return replace(one, mapping=replace(one.mapping, chain=chain))
+
+
+def _kinds(operators: Sequence[PlacedNest], spaces: Sequence[SpatialSpace | None]) -> tuple[int, ...]:
+    every = [(without_names(one), space) for one, space in zip(operators, spaces, strict=True)]
+    return tuple(every.index(one) for one in every)
 
 
 def best_chain(
@@ -163,24 +212,29 @@ def best_chain(
     if objective is Objective.PARETO:
         raise InputError(f"{chain.name}: chains have no front; ask for energy, latency, edp or ed2p")
     tops = [chain.operators[link].chain(len(chain.operators[link].nest.reads))[-1] for link in range(len(chain.links))]
+    every = tuple(spaces) or (None,) * len(chain.operators)
     searches = _Searches(
         chain,
         sums,
-        tuple(spaces) or (None,) * len(chain.operators),
+        every,
         most_labels,
         objective,
         tuple(passes_pj(chain, link, memory) for link, memory in enumerate(tops)),
         tuple(pass_latency(chain, link, memory) for link, memory in enumerate(tops)),
+        _kinds(chain.operators, every),
     )
     alone: list[list[FoundMapping]] = []
-    for number in range(len(chain.operators)):
+    for number, kind in enumerate(searches.kinds):
         progress("map", number, len(chain.operators))
-        alone.append(_alone(searches, number))
+        nest = chain.operators[number].nest
+        before = [replace(one, placed=replace(one.placed, nest=nest)) for one in alone[kind]] if kind < number else []
+        alone.append(before or _alone(searches, number))
     spans: Spans = {(at,): [_single(at, one) for one in own] for at, own in enumerate(alone)}
     unfused = _division(searches, spans, searches.every)
-    groups = {span: groups_of(searches.task(span)) for span in _that_hang_together(chain, most)}
+    twins = _Twins()
+    groups = {span: twins.groups_of(searches, span) for span in _that_hang_together(chain, most)}
     by = _by_sum if objective in (Objective.ENERGY, Objective.LATENCY) else _by_product
-    bound, count = by(searches, spans, groups, alone, progress)
+    bound, count = by(searches, spans, groups, alone, (twins, progress))
     division = _division(searches, spans, searches.every)
     each = tuple(one.alone for one in sorted(unfused, key=lambda one: one.last) if one.alone is not None)
     found = FoundChain(
@@ -190,19 +244,31 @@ def best_chain(
 
 
 def _that_hang_together(chain: Chain, most: int) -> list[Span]:
-    """All operators, two to so many of them, that read from one another: fewer ones first."""
+    """All operators, two to so many of them, that hang together: fewer ones first.
+
+    Of those what is made has all its readers among them, but for the result of the last.
+    """
+    beside: dict[int, set[int]] = {number: set() for number in range(len(chain.operators))}
+    for one in chain.readings:
+        beside[one.link].add(one.reader)
+        beside[one.reader].add(one.link)
     found: list[Span] = []
     larger = {(number,) for number in range(len(chain.operators))}
     for _ in range(2, most + 1):
         larger = {
             tuple(sorted((*span, more)))
             for span in larger
-            for link in range(len(chain.links))
-            for one, more in ((link, chain.reader(link)), (chain.reader(link), link))
-            if one in span and more not in span
+            for one in span
+            for more in sorted(beside[one])
+            if more not in span
         }
-        found += sorted(larger)
+        found += sorted(span for span in larger if _hangs_together(chain, span))
     return found
+
+
+def _hangs_together(chain: Chain, span: Span) -> bool:
+    """Whether all readers of what is made are there, but for those of the last."""
+    return all(one.reader in span for link in span[:-1] for one in chain.read_from(link))
 
 
 def _alone(searches: _Searches, number: int) -> list[FoundMapping]:
@@ -230,13 +296,16 @@ Groups = Mapping[Span, Sequence[Group]]
 Alone = Sequence[Sequence[FoundMapping]]
 
 
-def _by_sum(searches: _Searches, spans: Spans, groups: Groups, alone: Alone, progress: Progress) -> tuple[float, int]:
+def _by_sum(
+    searches: _Searches, spans: Spans, groups: Groups, alone: Alone, told: tuple[_Twins, Progress]
+) -> tuple[float, int]:
     """Search every span for its least energy or latency; a bound of the chain, and how many labels there were."""
+    twins, progress = told
     bounds: dict[Span, float] = {(at,): own[0].bound for at, own in enumerate(alone)}
     count = 0
     for number, (span, some) in enumerate(groups.items()):
         progress("fuse", number, len(groups))
-        _, labels = _search(searches, spans, bounds, span, some)
+        _, labels = _search(searches, twins, spans, bounds, span, some)
         count += labels
     passes = searches.passes_pj if searches.objective is Objective.ENERGY else searches.passes_cycles
     return _least_sum(searches.chain, bounds, passes, searches.every), count
@@ -244,6 +313,7 @@ def _by_sum(searches: _Searches, spans: Spans, groups: Groups, alone: Alone, pro
 
 def _search(
     searches: _Searches,
+    twins: _Twins,
     spans: Spans,
     bounds: dict[Span, float],
     span: Span,
@@ -256,10 +326,13 @@ def _search(
     """
     division, task = _division(searches, spans, span), searches.task(span)
     energy, cycles = _sum_pj(division, searches.passes_pj), _sum_cycles(division, searches.passes_cycles)
-    if searches.objective is Objective.ENERGY:
-        searched, known = least_energy(task, some, energy), energy
-    else:
-        searched, known = least_latency(task, some, cycles, energy), cycles
+    is_energy = searches.objective is Objective.ENERGY
+    known = energy if is_energy else cycles
+
+    def search() -> Searched:
+        return least_energy(task, some, energy) if is_energy else least_latency(task, some, cycles, energy)
+
+    searched = twins.searched(searches, span, (searches.objective, energy, cycles), search)
     least = searched.bound
     if searched.found:
         spans[span] = [_joined(span, one) for one in searched.found]
@@ -272,12 +345,13 @@ def _search(
 
 
 def _by_product(
-    searches: _Searches, spans: Spans, groups: Groups, alone: Alone, progress: Progress
+    searches: _Searches, spans: Spans, groups: Groups, alone: Alone, told: tuple[_Twins, Progress]
 ) -> tuple[float, int]:
     """Search for the least product: what is known and what others of the chain add at least say what may be part.
 
     The mappings of least energy and of least latency of every span say both, and are something to begin with.
     """
+    twins, progress = told
     energies: Spans = {(at,): [_single(at, own[0])] for at, own in enumerate(alone)}
     fastest: Spans = {(at,): [_single(at, own[-1])] for at, own in enumerate(alone)}
     least_pj: dict[Span, float] = {}
@@ -295,8 +369,8 @@ def _by_product(
     count = 0
     for number, (span, some) in enumerate(groups.items()):
         progress("fuse", 2 * number, 3 * len(groups))
-        energy, labels = _search(by_energy, energies, least_pj, span, some)
-        cycles, more = _search(by_latency, fastest, least_cycles, span, some)
+        energy, labels = _search(by_energy, twins, energies, least_pj, span, some)
+        cycles, more = _search(by_latency, twins, fastest, least_cycles, span, some)
         count += labels + more
         own_least[span] = energy, int(cycles)
         both = [*energies.get(span, []), *fastest.get(span, [])]
@@ -316,29 +390,45 @@ def _by_product(
 def _beside(searches: _Searches, least_pj: Bounds, least_cycles: Bounds, span: Span) -> Beside:
     """What the operators beside a span add at least, with what is done to intermediates in between."""
     picojoules, cycles = 0.0, 0.0
-    for part, link in _others(searches.chain, span):
-        picojoules += _least_sum(searches.chain, least_pj, searches.passes_pj, part) + searches.passes_pj[link]
-        cycles += _least_sum(searches.chain, least_cycles, searches.passes_cycles, part) + searches.passes_cycles[link]
+    last = len(searches.chain.links)
+    for part in _others(searches.chain, span):
+        picojoules += _least_sum(searches.chain, least_pj, searches.passes_pj, part)
+        cycles += _least_sum(searches.chain, least_cycles, searches.passes_cycles, part)
+    for part in [*_others(searches.chain, span), span]:
+        if part[-1] < last:
+            picojoules, cycles = picojoules + searches.passes_pj[part[-1]], cycles + searches.passes_cycles[part[-1]]
     return Beside(max(0, int(picojoules * FEMTO * (1 - 1e-9)) - 1), int(cycles))
 
 
-def _others(chain: Chain, span: Span) -> list[tuple[Span, int]]:
-    """What is left of a chain without some operators: parts that hang together, and the link between each and these."""
-    found: list[tuple[Span, int]] = []
-    rest = set(range(len(chain.operators))) - set(span)
-    for link in _read_by(chain, span, rest):
-        part = {link}
-        for number in range(link - 1, -1, -1):
-            if number in rest and chain.reader(number) in part:
-                part.add(number)
-        rest -= part
-        found.append((tuple(sorted(part)), link))
-    return [*found, (tuple(sorted(rest)), span[-1])] if rest else found
+def _others(chain: Chain, span: Span) -> list[Span]:
+    """What is left of a chain without some operators: parts that hang together."""
+    return _parts(_readers(chain), [number for number in range(len(chain.operators)) if number not in span])
 
 
-def _read_by(chain: Chain, span: Span, inside: Collection[int]) -> list[int]:
-    """The operators, of some, whose results a span reads."""
-    return [link for link in range(span[-1]) if link in inside and link not in span and chain.reader(link) in span]
+def _readers(chain: Chain) -> list[list[int]]:
+    """Of each operator those that read its result."""
+    return [[one.reader for one in chain.read_from(link)] for link in range(len(chain.links))] + [[]]
+
+
+def _parts(readers: Sequence[Sequence[int]], numbers: Sequence[int]) -> list[Span]:
+    """Some operators in parts between which nothing passes that may stay inside: what has all its readers there."""
+    inside = set(numbers)
+    beside: dict[int, list[int]] = {number: [] for number in numbers}
+    for link in numbers:
+        if inside.issuperset(readers[link]):
+            for reader in readers[link]:
+                beside[link].append(reader)
+                beside[reader].append(link)
+    found: list[Span] = []
+    for number in numbers:
+        if number in inside:
+            inside.remove(number)
+            part = [number]
+            for one in part:
+                part += [other for other in dict.fromkeys(beside[one]) if other in inside]
+                inside.difference_update(beside[one])
+            found.append(tuple(sorted(part)))
+    return found
 
 
 def _sum_pj(division: Sequence[FoundGroup], passes: Sequence[float]) -> float:
@@ -366,41 +456,59 @@ class _Way:
 def _division(searches: _Searches, spans: Spans, every: Span) -> list[FoundGroup]:
     """The division of some operators that hang together into groups that is best in the objective."""
     objective = searches.objective
-    ways: dict[int, list[_Way]] = {}  # of all that leads to an operator, and it
-    for end, some in _by_end(spans, every):
+    ways: dict[Span, list[_Way]] = {}  # of operators that hang together
+    for part, choices in _divisions(searches.chain, spans, every):
         options: list[_Way] = []
-        for span in some:
-            before = [_Way(0.0, 0, ())]
-            for link in _read_by(searches.chain, span, every):
-                before = [_after(searches, one, way, link) for one in before for way in ways[link]]
+        passes = (0.0, 0) if part == every else (searches.passes_pj[part[-1]], searches.passes_cycles[part[-1]])
+        for span, others in choices:
+            before = [_Way(passes[0], passes[1], ())]
+            for other in others:
+                before = [
+                    _Way(one.energy_pj + way.energy_pj, one.cycles + way.cycles, (*one.groups, *way.groups))
+                    for one in before
+                    for way in ways[other]
+                ]
             for group in spans[span]:
                 options += [
                     _Way(way.energy_pj + group.energy_pj, way.cycles + group.latency_cycles, (*way.groups, group))
                     for way in before
                 ]
         if objective is Objective.ENERGY:
-            ways[end] = [min(options, key=lambda one: (one.energy_pj, len(one.groups)))]
+            ways[part] = [min(options, key=lambda one: (one.energy_pj, len(one.groups)))]
         elif objective is Objective.LATENCY:
-            ways[end] = [min(options, key=lambda one: (one.cycles, one.energy_pj, len(one.groups)))]
+            ways[part] = [min(options, key=lambda one: (one.cycles, one.energy_pj, len(one.groups)))]
         else:
-            ways[end] = _unbeaten(options)
-    chosen = min(ways[every[-1]], key=lambda one: (value_of(objective, one.energy_pj, one.cycles), one.energy_pj))
-    return list(chosen.groups)
+            ways[part] = _unbeaten(options)
+    chosen = min(ways[every], key=lambda one: (value_of(objective, one.energy_pj, one.cycles), one.energy_pj))
+    return sorted(chosen.groups, key=lambda one: one.last)
 
 
-def _after(searches: _Searches, one: _Way, other: _Way, link: int) -> _Way:
-    """Some operators and then others, whose result goes on over a link outside of groups."""
-    energy = one.energy_pj + other.energy_pj + searches.passes_pj[link]
-    return _Way(energy, one.cycles + other.cycles + searches.passes_cycles[link], (*one.groups, *other.groups))
+Choice: TypeAlias = tuple[Span, list[Span]]  # a group, and the parts that are left without it
 
 
-def _by_end(spans: Iterable[Span], every: Span) -> list[tuple[int, list[Span]]]:
-    """Of some operators the spans that end with each, those that begin first before others."""
-    found: dict[int, list[Span]] = {number: [] for number in every}
+def _divisions(chain: Chain, spans: Iterable[Span], every: Span) -> list[tuple[Span, list[Choice]]]:
+    """By part of some operators the groups that its last operator may end, and what is then left: smaller parts first.
+
+    The last are all of these operators.
+    """
+    by_end: dict[int, list[Span]] = {number: [] for number in every}
     for span in sorted(spans):
-        if all(number in found for number in span):
-            found[span[-1]].append(span)
-    return list(found.items())
+        if all(number in by_end for number in span):
+            by_end[span[-1]].append(span)
+    found: dict[Span, list[Choice]] = {}
+    readers, waiting = _readers(chain), [every]
+    while waiting:
+        part = waiting.pop()
+        if part in found:
+            continue
+        inside = set(part)
+        found[part] = [
+            (span, _parts(readers, [number for number in part if number not in span]))
+            for span in by_end[part[-1]]
+            if inside.issuperset(span)
+        ]
+        waiting += [other for _, others in found[part] for other in others]
+    return sorted(found.items(), key=lambda item: len(item[0]))
 
 
 def _unbeaten(ways: Sequence[_Way]) -> list[_Way]:
@@ -414,13 +522,8 @@ def _unbeaten(ways: Sequence[_Way]) -> list[_Way]:
 
 def _least_sum(chain: Chain, bounds: Bounds, passes: Sequence[float], every: Span) -> float:
     """Below what no division of some operators that hang together into groups comes."""
-    best: dict[int, float] = {}
-    for end, some in _by_end(bounds, every):
-        options: list[float] = []
-        for span in some:
-            total = 0.0
-            for link in _read_by(chain, span, every):
-                total = total + best[link] + passes[link]
-            options.append(total + bounds[span])
-        best[end] = min(options)
-    return best[every[-1]]
+    best: dict[Span, float] = {}
+    for part, choices in _divisions(chain, bounds, every):
+        own = 0.0 if part == every else passes[part[-1]]
+        best[part] = own + min(bounds[span] + sum(best[other] for other in others) for span, others in choices)
+    return best[every]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.hardware.tree import Flow, TreeMemory
-from tilestitch.mapping.fused.chain import Chain, Threads, at_home, axes_outside, windowed
+from tilestitch.mapping.fused.chain import Chain, Reading, Threads, at_home, axes_outside, windowed
 from tilestitch.mapping.fused.fastest import Fastest
 from tilestitch.mapping.fused.inner import InnerSearch
 from tilestitch.mapping.fused.laid import Laid, Rooms, laid
@@ -105,8 +105,8 @@ class Group:
         return bits * (1 + 1e-12)
 
     def _bare(self, number: int) -> PlacedNest:
-        placed, links = replace(self.chain.operators[number], slides=()), self.chain.read_by(number)
-        for read, home in {self.chain.links[link].read: self.homes[link] for link in links}.items():
+        placed = replace(self.chain.operators[number], slides=())
+        for read, home in {one.read: self.homes[one.link] for one in self.chain.read_by(number)}.items():
             placed = at_home(placed, read, home)
         if number < len(self.homes):
             placed = at_home(placed, len(placed.nest.reads), self.homes[number])
@@ -196,8 +196,8 @@ class Group:
 
     def joints(self, number: int) -> tuple[frozenset[int], ...]:
         """The loops of which an operator may be joined while others are whole: those of any of its intermediates."""
-        links = self.chain.read_by(number)
-        found = [frozenset(one.reads for one in self.chain.crossings(link)) for link in links]
+        every = [self.chain.crossings(one.link, one) for one in self.chain.taken_by(number)]
+        found = [frozenset(one.reads for one in crossings) for crossings in every]
         if number < self.last:
             found.append(frozenset(one.writes for one in self.chain.crossings(number)))
         return tuple(found)
@@ -211,7 +211,7 @@ class Group:
         """Whether an operand is an intermediate between two operators of a block."""
         if number < last and operand == len(self.bare[number].nest.reads):
             return True
-        return any(link >= first and self.chain.links[link].read == operand for link in self.chain.read_by(number))
+        return any(one.link >= first and one.read == operand for one in self.chain.read_by(number))
 
     def operands(self, first: int, last: int) -> list[tuple[int, int]]:
         """Operator and operand of everything that a block moves beside its own intermediates."""
@@ -292,10 +292,13 @@ class Group:
             for one in self.chain.crossings(link)
         )
 
-    def room(self, link: int, place: Place, *, is_read: bool) -> tuple[NDArray[np.float64], int]:
-        """Bits of an intermediate at home: as complete sums and as partial ones; and which of the rooms that is."""
-        number = self.chain.reader(link) if is_read else link
-        operand = self.chain.links[link].read if is_read else len(self.bare[number].nest.reads)
+    def room(self, link: int, place: Place, reading: Reading | None) -> tuple[NDArray[np.float64], int]:
+        """Bits of an intermediate at home, as it is read or as it is written; and which of the rooms that is.
+
+        Bits are those as complete sums and as partial ones.
+        """
+        number = link if reading is None else reading.reader
+        operand = len(self.bare[number].nest.reads) if reading is None else reading.read
         one = self.laid(number, place.base)
         room = one.top(operand).room_bits[:, one.lattice.point(place.tile)]
         return room, self.rooms.names.index(self.homes[link].name)
@@ -305,8 +308,9 @@ def passes_pj(chain: Chain, link: int, memory: TreeMemory) -> float:
     """What it costs to read and write an intermediate in a memory between its two operators, as often as that is."""
     if chain.links[link].passes == 0:
         return 0.0
-    written, read = chain.intermediate(link)
-    home = chain.operators[chain.reader(link)].homes[chain.links[link].read]
+    fed = chain.fed(link)
+    written, read = chain.intermediate(fed)
+    home = chain.operators[fed.reader].homes[fed.read]
     back = chain.operators[link].homes[-1]
     ports = [(memory.port(home, Flow.FEED), memory.read_pj), (memory.port(back, Flow.COLLECT), memory.write_pj)]
     each = sum(pj / port.width_bits for port, pj in ports if port is not None)

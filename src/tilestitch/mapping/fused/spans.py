@@ -95,17 +95,17 @@ def orders_of(task: Task) -> list[tuple[int, ...]]:
     chain, found, known = task.chain, list[tuple[int, ...]](), list[object]()
     for order in permutations(range(len(chain.operators))):
         places = {number: place for place, number in enumerate(order)}
-        if any(places[link] > places[chain.reader(link)] for link in range(len(chain.links))):
+        if any(places[one.link] > places[one.reader] for one in chain.readings):
             continue
         part = chain.part(order)
-        operators = [(_without_names(part.operators[at]), task.spaces[one]) for at, one in enumerate(order)]
-        if (one := (operators, part.links, part.readers)) not in known:
+        operators = [(without_names(part.operators[at]), task.spaces[one]) for at, one in enumerate(order)]
+        if (one := (operators, part.links, part.readers, part.more)) not in known:
             known.append(one)
             found.append(order)
     return found
 
 
-def _without_names(placed: PlacedNest) -> PlacedNest:
+def without_names(placed: PlacedNest) -> PlacedNest:
     """An operator as its loops are: whatever it and its arrays are called."""
     nest = placed.nest
     reads = tuple(replace(one, name="") for one in nest.reads)

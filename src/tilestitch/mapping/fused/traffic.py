@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.ir.loop_nest import LoopNest
-from tilestitch.mapping.fused.chain import MOST_OPERATORS, Chain, Link
+from tilestitch.mapping.fused.chain import MOST_OPERATORS, Chain, Link, Reading
 from tilestitch.mapping.fused.search import best_chain
 from tilestitch.mapping.tree.countable import countable
 from tilestitch.mapping.tree.placed import PlacedNest
@@ -35,6 +35,7 @@ class BufferedChain:
     links: tuple[Link, ...]
     most: int = MOST_OPERATORS
     readers: tuple[int, ...] = ()
+    more: tuple[Reading, ...] = ()
 
     @property
     def whole_bits(self) -> int:
@@ -52,7 +53,9 @@ class BufferedChain:
             for nest in self.nests
         )
         try:
-            found = best_chain(Chain(self.name, placed, self.links, readers=self.readers), most=self.most)
+            found = best_chain(
+                Chain(self.name, placed, self.links, readers=self.readers, more=self.more), most=self.most
+            )
         except DoesNotFit:
             return None
         if not found.is_proven:

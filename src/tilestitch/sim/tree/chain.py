@@ -11,25 +11,7 @@ from tilestitch.base.errors import InvalidIR
 from tilestitch.sim.tree.run import Kept, TreeRun, expect_simulated
 from tilestitch.sim.tree.streams import bits_across
 from tilestitch.sim.tree.tiles import Digits, distinct
-
-
-@dataclass(frozen=True, slots=True)
-class ChainLink:
-    """Which read of an operator behind it is the result of one, where it stays, and what is done to it there.
-
-    `passes` is how often each element is read and written in between, as softmax does along the axes `whole`. Where the
-    next window finds what it has in common with this one, the innermost shared loop is that over windows, and so many
-    tiles `ahead` are written before the first one is read; they are at home beside the one that is written. Results
-    that are one and the same read are multiplied there, or added, element by element.
-    """
-
-    read: int
-    home: str
-    shared: int  # loops, from the outermost, that the operator and the next one have in common
-    passes: int = 0
-    whole: frozenset[int] = frozenset()
-    ahead: int | None = None
-    is_factor: bool = False  # of results that meet
+from tilestitch.sim.tree.wiring import ChainLink, Reading, Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +45,19 @@ Event = tuple[Moment, SharedLoops]
 class ChainRun:
     """Operators that run together on a tree, in this order: each with its loops, and with what passes between them.
 
-    What each but the last makes is read by the next one unless `readers` say otherwise. The cuts of what passes between
-    two operators end at its home.
+    What each but the last makes is read by the next one unless `readers` say otherwise, and `more` read it before that
+    one. The cuts of what passes between operators end at its home.
     """
 
     operators: tuple[TreeRun, ...]
     links: tuple[ChainLink, ...]
     readers: tuple[int, ...] = ()
+    more: tuple[Reading, ...] = ()
+
+    @cached_property
+    def wiring(self) -> Wiring:
+        """What reads what."""
+        return Wiring(tuple(one.nest for one in self.operators), self.links, self.readers, self.more)
 
     @cached_property
     def runs(self) -> tuple[TreeRun, ...]:
@@ -78,7 +66,7 @@ class ChainRun:
 
     def _run(self, number: int) -> TreeRun:
         one, count = self.operators[number], len(self.operators[number].loops)
-        kept = {self.links[link].read: link for link in self.read_by(number)}  # of those that meet the last one
+        kept = {one.read: one.link for one in self.wiring.read_by(number)}  # of those that meet the last one
         kept |= {one.written: number} if number < len(self.links) else {}
         return replace(
             one,
@@ -92,22 +80,9 @@ class ChainRun:
         links += [self.links[number:last] for last in range(number + 1, len(self.operators))]
         return sorted({min(link.shared for link in some) for some in links}, reverse=True)
 
-    def reader(self, link: int) -> int:
-        """The operator that reads the result of one."""
-        return self.readers[link] if self.readers else link + 1
-
-    def read_by(self, number: int) -> list[int]:
-        """The operators whose results one reads."""
-        return [link for link in range(min(number, len(self.links))) if self.reader(link) == number]
-
-    def meeting(self, link: int) -> list[int]:
-        """The operators whose results meet that of one in the same read, itself included."""
-        read = self.links[link].read
-        return [one for one in self.read_by(self.reader(link)) if self.links[one].read == read]
-
     def common(self, link: int) -> int:
-        """How many loops, from the outermost, an operator and the reader of its result share."""
-        return min(one.shared for one in self.links[link : self.reader(link)])
+        """How many loops, from the outermost, an operator and all that read its result share."""
+        return min(one.shared for one in self.links[link : self.wiring.reader(link)])
 
     @cached_property
     def root(self) -> SharedLoops:
@@ -184,12 +159,13 @@ class ChainRun:
             block = one
 
     def home_shape(self, link: int) -> tuple[int, ...]:
-        """The extents of what is at home at a time, as the one operator writes it and the other one reads it."""
-        written = map(sum, zip(self.first_written(link), self._tile(link, self.runs[link].written), strict=True))
-        reader = self.reader(link)
-        counts = self._counts(reader, len(self.runs[reader].loops) - self.common(link))
-        read = self.runs[reader].operands[self.links[link].read].extents(counts)
-        return tuple(map(max, zip(written, read, strict=True)))
+        """The extents of what is at home at a time, as the one operator writes it and others read it."""
+        found = tuple(map(sum, zip(self.first_written(link), self._tile(link, self.runs[link].written), strict=True)))
+        for one in self.wiring.readings(link):
+            counts = self._counts(one.reader, len(self.runs[one.reader].loops) - self.common(link))
+            read = self.runs[one.reader].operands[one.read].extents(counts)
+            found = tuple(map(max, zip(found, read, strict=True)))
+        return found
 
     def written_shape(self, link: int) -> tuple[int, ...]:
         """The part of it that is written: without what lies behind the ends of loops."""
@@ -197,13 +173,12 @@ class ChainRun:
         made = one.nest.write.extents(one.extents)
         return tuple(map(min, zip(self._tile(link, one.written), made, strict=True)))
 
-    def read_shape(self, link: int) -> tuple[int, ...]:
-        """The part of it that is read: without what lies behind the ends of loops."""
-        reader, read = self.reader(link), self.links[link].read
-        other = self.runs[reader]
-        inside = self._counts(reader, len(other.loops) - self.common(link))
+    def read_shape(self, reading: Reading) -> tuple[int, ...]:
+        """The part of it that an operator reads: without what lies behind the ends of loops."""
+        other = self.runs[reading.reader]
+        inside = self._counts(reading.reader, len(other.loops) - self.common(reading.link))
         counts = map(min, zip(inside, other.extents, strict=True))
-        return other.operands[read].extents(tuple(counts))
+        return other.operands[reading.read].extents(tuple(counts))
 
     def valid_shape(self, link: int, number: int) -> tuple[int, ...]:
         """The part of it that is not behind the end of the intermediate, in one iteration of the shared loops."""
@@ -236,8 +211,8 @@ def expect_chain(run: ChainRun) -> None:
     """Raises as `expect_simulated`, and `InvalidIR` for loops that are not shared, or for too little room."""
     for one in run.runs:
         expect_simulated(one)
-    for link in range(len(run.links)):
-        _expect_link(run, link)
+    for reading in run.wiring.every:
+        _expect_link(run, reading)
     for room in rooms_of(run):
         if room.bits > room.size_bits:
             raise InvalidIR(
@@ -246,10 +221,11 @@ def expect_chain(run: ChainRun) -> None:
             )
 
 
-def _expect_link(run: ChainRun, link: int) -> None:
-    one, other, has, reader = run.operators[link], run.operators[run.reader(link)], run.links[link], run.reader(link)
+def _expect_link(run: ChainRun, reading: Reading) -> None:
+    link, reader, has = reading.link, reading.reader, run.links[reading.link]
+    one, other = run.operators[link], run.operators[reader]
     where = f"{one.nest.name} to {other.nest.name} on {one.tree.name}"
-    axes = list(zip(one.nest.write.axes, other.nest.reads[has.read].axes, strict=True))
+    axes = list(zip(one.nest.write.axes, other.nest.operands[reading.read].axes, strict=True))
     steps = {(made[0][0], loop): (axis, step) for axis, (made, taken) in enumerate(axes) for loop, step in taken}
     shared = run.common(link)
     outer = [range(len(own.loops) - shared, len(own.loops)) for own in (one, other)]
@@ -273,7 +249,7 @@ def _expect_link(run: ChainRun, link: int) -> None:
         raise InvalidIR(f"{where}: what is spread over the memories {home.name} is not the same")
     made = tuple(map(sum, zip(run.first_written(link), run.written_shape(link), strict=True)))
     size = one.nest.write.shape
-    for axis, (some, every, wanted) in enumerate(zip(made, size, run.read_shape(link), strict=True)):
+    for axis, (some, every, wanted) in enumerate(zip(made, size, run.read_shape(reading), strict=True)):
         if some < min(every, wanted):
             raise InvalidIR(f"{where}: {some} of what is read along axis {axis} is made at a time, and {wanted} needed")
 
@@ -309,10 +285,12 @@ def rooms_of(run: ChainRun) -> tuple[Room, ...]:
                     if common is None or level == len(chain) - 1 or place > len(one.loops) - common:
                         taken[memory.name] += _stored(digits[number], operand, level)
         for link, has in enumerate(run.links):
-            taken[has.home] += _at_home(run, digits, link, now)
-            if now != run.reader(link):
+            taken[has.home] += _while_made(run, digits, link, now)
+            if now != run.wiring.reader(link):
                 taken[has.home] += _kept_bits(run, digits, link)
             inner.add(has.home)
+        for link, bits in _at_home(run, digits, now):
+            taken[run.links[link].home] += bits
         for memory in run.operators[0].tree.memories:
             bits = ceil(taken[memory.name])
             if memory.name in inner and (memory.name not in found or bits > found[memory.name].bits):
@@ -320,31 +298,60 @@ def rooms_of(run: ChainRun) -> tuple[Room, ...]:
     return tuple(found.values())
 
 
-def _at_home(run: ChainRun, digits: Sequence[Digits], link: int, now: int) -> int | Fraction:
-    """Bits of an intermediate while an operator runs: as it is written, complete until its reader runs, as it is read.
+def _turns(run: ChainRun, link: int, now: int) -> tuple[range, range] | None:
+    """The operators that run in turn with one that makes an intermediate, inside of what it shares with its readers.
 
-    Where others run before the reader in the loops inside, the larger of both. Results that meet are one as soon as
-    they are complete, but for those from further out.
+    And those that do with one that runs; none where that is not between them.
     """
-    one, reader, has = run.runs[link], run.reader(link), run.links[link]
-    block = run.around(link, len(one.loops) - run.common(link) + 1)
-    parts = [part for part in block.inside if part.last >= link and part.first <= reader]
-    at = next((number for number, part in enumerate(parts) if part.first <= now <= part.last), None)
-    if at is None:
+    block = run.around(link, len(run.runs[link].loops) - run.common(link) + 1)
+    parts = [range(part.first, part.last + 1) for part in block.inside]
+    made, here = ([part for part in parts if number in part] for number in (link, now))
+    return (made[0], here[0]) if here else None
+
+
+def _while_made(run: ChainRun, digits: Sequence[Digits], link: int, now: int) -> int:
+    """Bits of an intermediate while it is made."""
+    one, turns = run.runs[link], _turns(run, link, now)
+    if turns is None or turns[0] != turns[1]:
         return 0
-    if at == 0:
-        return _stored(digits[link], one.written, len(one.chains[one.written]) - 1)
-    here = digits[link].inside(one.written, len(one.chains[one.written]) - 1)
-    complete = distinct(one.nest.write, here, boxes=one.tree.moves_boxes) * one.final_bits
-    begins = parts[at].first
-    if any(link < other < begins and run.common(other) == run.common(link) for other in run.meeting(link)):
-        return 0
-    if at < len(parts) - 1:
-        return complete
-    bits = _stored(digits[reader], has.read, len(run.runs[reader].chains[has.read]) - 1, run.common(link))
-    if reader > parts[-1].first:
-        return max(bits, complete)
-    return bits * _more_of_read(run, digits, link)
+    return _stored(digits[link], one.written, len(one.chains[one.written]) - 1)
+
+
+def _at_home(run: ChainRun, digits: Sequence[Digits], now: int) -> list[tuple[int, int | Fraction]]:
+    """Bits of what is complete at home while an operator runs, each with the link whose home it is.
+
+    An intermediate takes what it does as it is written until it is read, and then what it does as it is read; where
+    others run in the loops inside before, and where somebody reads it later, the larger of both. What is added to a
+    result takes what it does as it is written. Results that meet are one as soon as they are complete for those who
+    read them as one, but for those from further out.
+    """
+    found: dict[tuple[int, ...], list[Reading]] = {}
+    for reading in run.wiring.every:
+        turns = _turns(run, reading.link, now)
+        if turns is None or not turns[0][-1] < turns[1][0] <= reading.reader:
+            continue
+        made = tuple(
+            other
+            for other in run.wiring.makers(reading)
+            if other < turns[1][0] and run.common(other) == run.common(reading.link)
+        )
+        if reading.link == made[-1]:
+            found.setdefault(made, []).append(reading)
+    taken: list[tuple[int, int | Fraction]] = []
+    for (*_, link), readings in found.items():
+        one, turns = run.runs[link], _turns(run, link, now)
+        assert turns is not None
+        here = digits[link].inside(one.written, len(one.chains[one.written]) - 1)
+        sizes: list[int | Fraction] = []
+        if any(reading.reader > turns[1][0] or run.wiring.is_added(reading) for reading in readings):
+            sizes.append(distinct(one.nest.write, here, boxes=one.tree.moves_boxes) * one.final_bits)
+        for reading in readings:
+            if reading.reader in turns[1] and not run.wiring.is_added(reading):
+                last = len(run.runs[reading.reader].chains[reading.read]) - 1
+                bits = _stored(digits[reading.reader], reading.read, last, run.common(link))
+                sizes.append(bits * _more_of_read(run, digits, link) if not sizes else bits)
+        taken.append((link, max(sizes)))
+    return taken
 
 
 def _kept_bits(run: ChainRun, digits: Sequence[Digits], link: int) -> int:
@@ -359,10 +366,11 @@ def _more_of_read(run: ChainRun, digits: Sequence[Digits], link: int) -> Fractio
     ahead, (axis, rows) = run.links[link].ahead, run.kept_along(link) if run.links[link].ahead else (0, 0)
     if not ahead:
         return Fraction(1)
-    other, read = run.runs[run.reader(link)], run.links[link].read
+    reader, read = run.wiring.reader(link), run.links[link].read
+    other = run.runs[reader]
     array = other.operands[read]
     along = replace(array, axes=(array.axes[axis],), shape=(array.shape[axis],))
-    here = digits[run.reader(link)].inside(read, len(other.chains[read]) - 1)
+    here = digits[reader].inside(read, len(other.chains[read]) - 1)
     return Fraction((ahead + 1) * rows, distinct(along, here, boxes=other.tree.moves_boxes))
 
 

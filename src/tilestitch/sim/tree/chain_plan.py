@@ -26,14 +26,15 @@ class Pass:
 
 def pass_of(run: ChainRun, link: int) -> Pass:
     """Between two operators: every element of the tile at home is read there, and written, so many times."""
-    has, one, other = run.links[link], run.runs[link], run.runs[run.reader(link)]
+    has, one, fed = run.links[link], run.runs[link], run.wiring.fed(link)
+    other = run.runs[fed.reader]
     memory = one.chains[one.written][-1]
     homes = prod(factor for axis, _, factor in one.spread if axis not in memory.serves)
-    bits = prod(run.written_shape(link)) // homes * other.nest.reads[has.read].element_bits
+    bits = prod(run.written_shape(link)) // homes * other.nest.reads[fed.read].element_bits
     shared = one.loops[len(one.loops) - run.common(link) :]
     cycles: dict[str, int] = {}
     accesses: list[tuple[Flow, Fraction, float]] = []
-    ends = ((other.homes[has.read], Flow.FEED, memory.read_pj), (one.homes[-1], Flow.COLLECT, memory.write_pj))
+    ends = ((other.homes[fed.read], Flow.FEED, memory.read_pj), (one.homes[-1], Flow.COLLECT, memory.write_pj))
     for home, flow, pj in ends:
         port = _port(memory, home, flow)
         name = f"{memory.name}.{port.name}"

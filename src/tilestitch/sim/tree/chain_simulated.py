@@ -46,6 +46,7 @@ from tilestitch.sim.tree.simulated import (
 )
 from tilestitch.sim.tree.streams import Plan, Streams, streams_of
 from tilestitch.sim.tree.values import Moves, Store, fill, moves_of, nothing, room_for, stores_of
+from tilestitch.sim.tree.wiring import Reading
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,12 +112,12 @@ def simulate_chain(
     Raises `InputError` for what is not simulated, `InvalidIR` where loops, rooms or the result are wrong.
     """
     nests = [one.nest for one in run.operators]
-    operands = None if values is Values.NONE else chain_operands(nests, run.links, values, run.readers)
+    operands = None if values is Values.NONE else chain_operands(run.wiring, values)
     found = run_chain(run, operands, progress)
     if operands is not None:
         assert found.result is not None
         where = f"{' > '.join(nest.name for nest in nests)} on {run.operators[0].tree.name}"
-        expect_right(where, found.result, nests, run.links, operands, run.readers)
+        expect_right(where, found.result, run.wiring, operands)
     return found
 
 
@@ -129,13 +130,15 @@ def run_chain(
     """Simulate operators with these arrays as what is read, or without values; no result is compared.
 
     With what an operator reads of others, arrays that are `beside` it meet, by operator and read: they were made
-    before. Raises as `simulate_chain`.
+    before, as was what is added to its result, by operator and the number of that. Raises as `simulate_chain`.
     """
     expect_chain(run)
     every = [streams_of(one) for one in run.runs]
     passes = _passes(run)
     plan, ports = joined(run, every, passes)
-    memories = _nothing(every, len(passes)) if operands is None else _memories(run, every, operands, len(passes))
+    memories = (
+        _nothing(every, len(passes)) if operands is None else _memories(run, every, operands, len(passes), beside)
+    )
     state = np.zeros(STATE_NUMBERS, np.int64)
     tally = tally_of(len(ports), len(operand_names(run)))
     clock = _Clock(run, plan, memories, state, beginning(plan, tally), tally, passes, progress, beside)
@@ -156,7 +159,7 @@ def run_chain(
         tuple(_pass_flows(run, link, passes) for link in range(len(run.links))),
         tuple(network_pj(one) for one in every),
         rooms_of(run),
-        None if operands is None else memories.result(),
+        None if operands is None else clock.result(),
     )
 
 
@@ -208,12 +211,19 @@ class _Memories:
     moves: tuple[Moves, ...]  # of each operator, and at the end of passes
     memory: np.ndarray
     homes: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    met: Mapping[tuple[int, int], tuple[int, tuple[int, ...]]] = field(default_factory=dict)  # by reader and read
     written: Store | None = None
     shape: tuple[int, ...] = ()
 
     def home(self, link: int) -> np.ndarray:
         """What is at home, to be read and written."""
-        first, shape = self.homes[link]
+        return self._there(*self.homes[link])
+
+    def meeting(self, reading: Reading) -> np.ndarray:
+        """What is read where results meet."""
+        return self._there(*self.met[reading.reader, reading.read])
+
+    def _there(self, first: int, shape: tuple[int, ...]) -> np.ndarray:
         return self.memory[first : first + int(np.prod(shape))].reshape(shape)
 
     def result(self) -> np.ndarray:
@@ -229,17 +239,35 @@ def _nothing(every: Sequence[Streams], passes: int) -> _Memories:
     return _Memories(_in_turn(moves, passes), parts[0][1])
 
 
-def _memories(run: ChainRun, every: Sequence[Streams], operands: Operands, passes: int) -> _Memories:
-    """All memories one behind the other: first the homes of intermediates, of one tile each."""
+def _memories(
+    run: ChainRun,
+    every: Sequence[Streams],
+    operands: Operands,
+    passes: int,
+    beside: Mapping[tuple[int, int], np.ndarray],
+) -> _Memories:
+    """All memories one behind the other: first the homes of intermediates, of one tile each.
+
+    What results are where they meet stands in the home of the last of them, or beside it if others read that alone.
+    """
     homes: list[tuple[int, tuple[int, ...]]] = []
     size = 0
     for link in range(len(run.links)):
         shape = run.home_shape(link)
         homes.append((size, shape))
         size += int(np.prod(shape))
+    met: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {}
+    for reading in run.wiring.every:
+        key, makers = (reading.reader, reading.read), run.wiring.makers(reading)
+        if run.wiring.is_added(reading) or reading.link != makers[-1]:
+            continue
+        met[key] = homes[reading.link]
+        if (len(makers) > 1 or key in beside) and len(run.wiring.readings(reading.link)) > 1:
+            met[key] = size, homes[reading.link][1]
+            size += int(np.prod(met[key][1]))
     placed: list[list[list[Store]]] = []
     for number, one in enumerate(every):
-        kept = {run.links[link].read: homes[link] for link in run.read_by(number)}  # what meets is in the last one
+        kept = {one.read: met[number, one.read] for one in run.wiring.read_by(number)}
         if number < len(homes):
             first, shape = homes[number]
             kept[one.run.written] = first + int(np.ravel_multi_index(run.first_written(number), shape)), shape
@@ -253,7 +281,9 @@ def _memories(run: ChainRun, every: Sequence[Streams], operands: Operands, passe
                 fill(memory, levels[-1], array)
     moves = [moves_of(one, stores, memory.dtype) for one, stores in zip(every, placed, strict=True)]
     last = run.runs[-1]
-    return _Memories(_in_turn(moves, passes), memory, tuple(homes), placed[-1][last.written][-1], last.nest.write.shape)
+    return _Memories(
+        _in_turn(moves, passes), memory, tuple(homes), met, placed[-1][last.written][-1], last.nest.write.shape
+    )
 
 
 _EACH = (
@@ -312,6 +342,7 @@ class _Clock:
     readings: list[int] = field(init=False)  # of homes where rows are kept the windows that were read
     rows: list[int] = field(init=False)  # and which window's rows are the last there
     total: int = field(init=False)
+    added: dict[int, np.ndarray] = field(default_factory=dict)  # by operator what is added to its result
 
     def __post_init__(self) -> None:
         plan, run = self.plan, self.run
@@ -332,6 +363,7 @@ class _Clock:
         if moment is Moment.BEGIN:
             self._begin(block)
         elif moment is Moment.PASS:
+            self._add_to(block.last, block)
             self._pass(block.last)
             self._meet(block.last, block)
         elif moment is Moment.STEPS:
@@ -346,8 +378,10 @@ class _Clock:
                 self._advance(block.last, int(self.now.steps[block.last]), LAST_STORE if is_last else BETWEEN)
             if not block.inside:
                 self._end(block.first)
+            self._take_along(block)
             link = block.last
             if link < len(self.run.links) and not self.run.links[link].passes:
+                self._add_to(link, block)
                 self._meet(link, block)
 
     @property
@@ -399,18 +433,68 @@ class _Clock:
 
     def _meet(self, link: int, block: SharedLoops) -> None:
         """What others have made for the same read meets the tile at home, where that is complete."""
-        run, meeting = self.run, self.run.meeting(link)
-        if not self.memories.homes or link != meeting[-1] or block.outside != run.common(link):
+        run, wiring = self.run, self.run.wiring
+        if not self.memories.homes or block.outside != run.common(link):
             return
-        home, has, reader = self.memories.home(link), run.links[link], run.reader(link)
-        others = [(self.memories.home(other), run.common(other)) for other in meeting[:-1]]
-        if (reader, has.read) in self.beside:
-            others.append((self.beside[reader, has.read], 0))
-        for other, outside in others:
-            first = self._begins(link, outside)
-            within = tuple(slice(at, at + size) for at, size in zip(first, home.shape, strict=True))
-            here = tuple(slice(0, size) for size in other[within].shape)
-            home[here] = met(home[here], other[within], has)
+        home = self.memories.home(link)
+        for reading in wiring.readings(link):
+            *before, last = wiring.makers(reading)
+            if link != last or wiring.is_added(reading):
+                continue
+            others = [(self.memories.home(other), run.common(other)) for other in before]
+            if (reading.reader, reading.read) in self.beside:
+                others.append((self.beside[reading.reader, reading.read], 0))
+            target = self.memories.meeting(reading)
+            if others:
+                target[...] = home
+            for other, outside in others:
+                self._meet_there(target, other, self._begins(link, outside), reading)
+
+    def _meet_there(self, home: np.ndarray, other: np.ndarray, first: Sequence[int], where: Reading) -> None:
+        """What is at home, with a part of something larger."""
+        within = tuple(slice(at, at + size) for at, size in zip(first, home.shape, strict=True))
+        here = tuple(slice(0, size) for size in other[within].shape)
+        home[here] = met(home[here], other[within], where)
+
+    def _take_along(self, block: SharedLoops) -> None:
+        """Of tiles at home those that are added to results of which a larger tile is not complete yet."""
+        run = self.run
+        for number in range(block.first, block.last + 1) if self.memories.homes else ():
+            outside = run.common(number) if number < len(run.links) else -1
+            for reading in run.wiring.taken_by(number):
+                common = run.common(reading.link)
+                if run.wiring.is_added(reading) and reading.link < block.first and outside < common == block.outside:
+                    tile, all_ = self.memories.home(reading.link), self._added_to(number)
+                    first = self._begins(reading.link, 0)
+                    within = tuple(slice(at, at + size) for at, size in zip(first, tile.shape, strict=True))
+                    all_[within] += tile[tuple(slice(0, size) for size in all_[within].shape)]
+
+    def _added_to(self, number: int) -> np.ndarray:
+        """All that is added to the result of an operator and does not stand in a home when that is complete."""
+        if number not in self.added:
+            write = self.run.runs[number].nest.write
+            self.added[number] = np.zeros(write.shape, self.memories.memory.dtype)
+            before = self.beside.get((number, self.run.runs[number].written))
+            if before is not None:
+                self.added[number] += before[tuple(slice(0, size) for size in write.shape)]
+        return self.added[number]
+
+    def _add_to(self, link: int, block: SharedLoops) -> None:
+        """What is added to a result joins the tile at home, where that is complete."""
+        run = self.run
+        taken = [one for one in run.wiring.taken_by(link) if run.wiring.is_added(one)]
+        is_beside = (link, run.runs[link].written) in self.beside
+        if not self.memories.homes or block.outside != run.common(link) or not (taken or is_beside):
+            return
+        home, where = self.memories.home(link), Reading(link, link, run.runs[link].written)
+        for one in taken:
+            if (common := run.common(one.link)) <= run.common(link):
+                self._meet_there(home, self.memories.home(one.link), self._begins(link, common), where)
+        self._meet_there(home, self._added_to(link), self._begins(link, 0), where)
+
+    def result(self) -> np.ndarray:
+        """What the last operator wrote, with what is added to it."""
+        return self.memories.result() + self._added_to(len(self.run.runs) - 1)
 
     def _begins(self, link: int, outside: int) -> list[int]:
         """Where the tile at home begins in that of fewer loops that are outside."""

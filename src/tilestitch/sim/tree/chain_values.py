@@ -6,21 +6,19 @@ import numpy as np
 
 from tilestitch.base.errors import InvalidIR
 from tilestitch.ir.choices import Values
-from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.sim.array.values import computed, random_operands, rounding_bound
-from tilestitch.sim.tree.chain import ChainLink
+from tilestitch.sim.tree.wiring import ChainLink, Reading, Wiring
 
 Operands = Sequence[Sequence[np.ndarray | None]]  # of each operator what it reads; nothing for an intermediate
 _ULP = float(np.finfo(np.float32).eps)
 
 
-def chain_operands(
-    nests: Sequence[LoopNest], links: Sequence[ChainLink], values: Values, readers: Sequence[int] = ()
-) -> Operands:
-    """Arrays for all that nests read but for results of others; each is read by the next one unless `readers` say."""
-    found: list[list[np.ndarray | None]] = [[*random_operands(nest, values)] for nest in nests]
-    for link, reader in zip(links, readers or range(1, len(nests)), strict=True):
-        found[reader][link.read] = None
+def chain_operands(wiring: Wiring, values: Values) -> Operands:
+    """Arrays for all that nests read but for results of others."""
+    found: list[list[np.ndarray | None]] = [[*random_operands(nest, values)] for nest in wiring.nests]
+    for number, arrays in enumerate(found):
+        for one in wiring.read_by(number):
+            arrays[one.read] = None
     return found
 
 
@@ -36,23 +34,20 @@ def passed_on(array: np.ndarray, link: ChainLink) -> np.ndarray:
     return found / found.sum(axis=axes, keepdims=True)
 
 
-def met(one: np.ndarray, other: np.ndarray, link: ChainLink) -> np.ndarray:
+def met(one: np.ndarray, other: np.ndarray, where: Reading) -> np.ndarray:
     """What two results are where they meet."""
-    return one * other if link.is_factor else one + other
+    return one * other if where.is_factor else one + other
 
 
-def expected(
-    nests: Sequence[LoopNest], links: Sequence[ChainLink], operands: Operands, readers: Sequence[int] = ()
-) -> tuple[np.ndarray, np.ndarray]:
+def expected(wiring: Wiring, operands: Operands) -> tuple[np.ndarray, np.ndarray]:
     """What numpy makes of nests one after another, and by how much float32 may differ from that at most."""
-    reading = readers or range(1, len(nests))
+    links = wiring.links
     value = error = np.zeros(())
     known: list[tuple[np.ndarray, np.ndarray]] = []  # of each link the result as it is passed on
-    for number, nest in enumerate(nests):
+    for number, nest in enumerate(wiring.nests):
         made: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        for before, link in enumerate(links[:number]):
-            if reading[before] == number:
-                made[link.read] = _met(made.get(link.read), known[before], link)
+        for one in wiring.taken_by(number):
+            made[one.read] = _met(made.get(one.read), known[one.link], one)
         dtype = next((array.dtype for array in operands[number] if array is not None), None)
         dtype = dtype or next(array.dtype for arrays in operands for array in arrays if array is not None)
         is_float = np.issubdtype(dtype, np.floating)
@@ -78,6 +73,9 @@ def expected(
                     sizes[at] = sizes[at] + before  # as others may differ at the same time
         else:
             value = value.astype(dtype)
+        if (added := made.get(len(nest.reads))) is not None:
+            value, error = _met((value, error), added, Reading(0, number, len(nest.reads)))
+            value = value if is_float else value.astype(dtype)
         if number < len(links) and links[number].passes:
             whole = links[number].whole
             value = passed_on(value, links[number])
@@ -90,14 +88,14 @@ def expected(
 
 
 def _met(
-    one: tuple[np.ndarray, np.ndarray] | None, other: tuple[np.ndarray, np.ndarray], link: ChainLink
+    one: tuple[np.ndarray, np.ndarray] | None, other: tuple[np.ndarray, np.ndarray], where: Reading
 ) -> tuple[np.ndarray, np.ndarray]:
     """What two results are where they meet, and by how much that may differ; the first may be nothing yet."""
     if one is None:
         return other
     (left, its), (right, other_its) = one, other
-    value, error = met(left, right, link), its + other_its
-    if link.is_factor:
+    value, error = met(left, right, where), its + other_its
+    if where.is_factor:
         error = np.abs(left) * other_its + its * np.abs(right) + its * other_its
     return value, error + (np.abs(value) + error) * _ULP
 
@@ -109,16 +107,9 @@ def padded(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return found
 
 
-def expect_right(
-    where: str,
-    result: np.ndarray,
-    nests: Sequence[LoopNest],
-    links: Sequence[ChainLink],
-    operands: Operands,
-    readers: Sequence[int] = (),
-) -> None:
+def expect_right(where: str, result: np.ndarray, wiring: Wiring, operands: Operands) -> None:
     """Raises `InvalidIR` where a result is not numpy's; of floats where it is further from it than rounding goes."""
-    value, allowed = expected(nests, links, operands, readers)
+    value, allowed = expected(wiring, operands)
     wrong = np.argwhere(~(np.abs(result.astype(value.dtype) - value) <= allowed))
     if len(wrong) > 0:
         at = tuple(int(one) for one in wrong[0])

@@ -92,7 +92,8 @@ def recorded_chain(run: ChainRun, most_notes: int) -> Recording:
         first += len(one.run.operands)
     for one in found.passes:
         ways.append(Way(len(names), f"at home, in {one.memory}"))
-        names.append(f"between {run.operators[one.link].nest.name} and {run.operators[run.reader(one.link)].nest.name}")
+        reader = run.wiring.fed(one.link).reader
+        names.append(f"between {run.operators[one.link].nest.name} and {run.operators[reader].nest.name}")
     return Recording(
         0, found.end, found.ports, tuple(names), tuple(ways), causes_of_chain(run), _joined(found.notes)
     )  # fmt: skip
