@@ -8,12 +8,14 @@ from click.testing import CliRunner
 from tests.helpers.small_tree import small_tree
 from tilestitch import FuseOptions, map_fused
 from tilestitch.api import load_graph
-from tilestitch.base.errors import InputError
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.cli.main import main
+from tilestitch.commands.map import fused_run
 from tilestitch.commands.map.chains import chains_of
 from tilestitch.commands.map.einsum_lines import einsum_chain
 from tilestitch.commands.map.fused_page import drawn_chain
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.fused.chain import Reading
 from tilestitch.passes import simplify
 
 ATTENTION = "S[m,n] += I[m,d] * W[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=4 n=4 d=2 e=2 S:8 V:8"
@@ -76,6 +78,64 @@ def test_a_gated_mlp_of_a_network_is_a_tree():
     assert "C of mlp.up stays in vmem, in one of them, mul there, where it meets that of mlp.gate" in str(three)
     told = json.loads(three.to_json())["chains"][0]
     assert told["readers"] == told["groups"][0]["mapping"]["readers"] == [2, 2]
+
+
+RESIDUAL = "P[m,d] += X[m,c] * W[c,d]; E[m,f] += P[m,d] * V[d,f]; R[m,d] += E[m,f] * U[f,d] + P[m,d]; "
+
+
+def test_a_line_may_read_a_result_in_several_lines_and_add_it():
+    """Of each result the last that takes it, and those before; the label leaves out what is added."""
+    line = "A[m,d] += X[m,c] * W[c,d]; G[m,f] += A[m,d] * V[d,f]; U[m,f] += softmax(G[m,f]) * B[f]; "
+    found = einsum_chain(f"{line} O[m,e] += (softmax(G[m,f]) + U[m,f]) * C[f,e] + A[m,e]; m=4 c=2 d=4 e=4 f=4")
+    assert found.label == "(G, A > G > U) > O"
+    assert found.readers == (3, 3, 3)
+    assert found.more == (Reading(0, 1, 0), Reading(1, 2, 0))
+    assert found.added == (Reading(0, 3, 2),)
+    assert [(link.read, link.passes) for link in found.links] == [(2, 0), (0, 1), (0, 0)]
+    assert [sorted(link.whole) for link in found.links] == [[], [1], []]
+    assert found.between == ((), ("softmax",), ())
+
+
+def test_operators_that_share_a_result_are_told_with_where_it_stays():
+    """In text and as JSON: which lines read it, and to what it is added."""
+    found = map_fused(f"{RESIDUAL}m=16 c=8 d=8 f=8", "tpu-v4i", FuseOptions(3))
+    text = str(found)
+    assert "1 P > E > R: together" in text
+    assert "P of P stays in vmem, in one of them, and is added to that of R" in text
+    (chain,) = json.loads(found.to_json())["chains"]
+    mapping = chain["groups"][0]["mapping"]
+    for told in (chain, mapping):
+        assert (told["readers"], told["more_readers"], told["added"]) == ([2, 2], [[0, 1]], [[0, 2]])
+
+
+def test_residual_additions_of_a_network_are_followed():
+    """What a block adds to its result waits at home, where the block before has made it, so that all four cost less."""
+    name = "resnet18:small"
+    graph = simplify(load_graph(name), fold_bn=True)
+    (chain, *_) = [chain for chain in chains_of(graph) if chain.more]
+    assert chain.label == "layer1.0.conv1 > layer1.0.conv2 > layer1.1.conv1 > layer1.1.conv2"
+    assert chain.more == (Reading(1, 2, 0),)
+    assert chain.added == (Reading(1, 3, 2),)
+    three, four = (map_fused(name, "tpu-v4i", FuseOptions(most), layers=["layer1.1.conv1"]) for most in (3, 4))
+    assert four.energy_pj < three.energy_pj < three.unfused_pj
+    assert [group.numbers for group in three.chains[0][1].groups] == [(0, 1), (2, 3)]
+    assert [group.numbers for group in four.chains[0][1].groups] == [(0, 1, 2, 3)]
+    assert "and is added to that of layer1.1.conv2" in str(four)
+
+
+def test_a_chain_that_cannot_be_mapped_is_divided_where_several_read(monkeypatch):
+    """An operator that fits nowhere keeps no more from being mapped than what hangs together without forks."""
+
+    def mapped(chain, *given, **options):
+        if chain.operators[0].nest.name == "P":
+            raise DoesNotFit("P fits nowhere")
+        return best_chain(chain, *given, **options)
+
+    best_chain = fused_run.best_chain
+    monkeypatch.setattr(fused_run, "best_chain", mapped)
+    found = map_fused(f"{RESIDUAL}m=4 c=2 d=2 f=2", "tpu-v4i", FuseOptions(3))
+    assert [(one.names, one.reason) for one in found.unmapped] == [(("P",), "P fits nowhere")]
+    assert [chain.names for chain, _ in found.chains] == [("E", "R")]
 
 
 def test_attention_of_a_network_is_a_chain():

@@ -169,6 +169,20 @@ TREES = (
         ("test_fused_graphs::test_a_result_waits_for_what_it_meets",),
     ),
     Mutant(
+        "what is added to a result takes no room while that is made",
+        "mapping/fused/fold.py",
+        "max(room[0] for room, _ in found)",
+        "max(room[0] for room, _ in found) * all(views)",
+        ("test_fused_forks::test_what_is_added_to_a_result_stays_until_that_is_made",),
+    ),
+    Mutant(
+        "loops are shared by an operator and some that read its result",
+        "mapping/fused/chain.py",
+        "return all(self.reader(link) <= last for link in range(first, last))",
+        "return all(self.read_from(link)[0].reader <= last for link in range(first, last))",
+        ("test_fused_forks::test_operators_share_no_loops_without_all_that_read_their_results",),
+    ),
+    Mutant(
         "what meets a tile is always the first of further out",
         "sim/tree/chain_simulated.py",
         "found[axis] += number % factor * self.run.weight(link, place)",

@@ -12,7 +12,7 @@ from tilestitch.commands.map.chains import OpenedChains, expect_together, open_c
 from tilestitch.commands.map.fused_page import fused_result
 from tilestitch.commands.map.fused_text import fused_json, fused_text
 from tilestitch.commands.map.fused_value import FusedTask, MappedChains, UnmappedChain
-from tilestitch.commands.map.named_chain import NamedChain
+from tilestitch.commands.map.named_chain import NamedChain, divided
 from tilestitch.commands.map.tree_machines import GivenTree, open_tree
 from tilestitch.commands.map.tree_sources import SUMS_AS_RESULTS, TreeLayer, as_wide_as_on, bound_nest
 from tilestitch.commands.map.unreached import unreached_notes
@@ -114,8 +114,10 @@ def map_fused(
     unmapped: list[UnmappedChain] = []
     links = homes = 0
     notes: list[str] = []
-    for number, (chain, layers_of_chain) in enumerate(zip(task.chains, task.layers, strict=True)):
-        told("map chains", number, len(task.chains))
+    waiting = [*zip(task.chains, task.layers, strict=True)][::-1]
+    while waiting:
+        chain, layers_of_chain = waiting.pop()
+        told("map chains", len(found) + len(unmapped), len(found) + len(unmapped) + len(waiting) + 1)
         placed = tuple(bound_nest(layer, task.tree) for layer in layers_of_chain)
         bound = Chain(chain.label, placed, chain.links, readers=chain.readers, more=chain.more)
         notes += [f"{bound.name}: {IN_A_ROW}"] if not bound.is_row and bound.window_axes() else []
@@ -125,7 +127,10 @@ def map_fused(
         try:
             found.append((chain, best_chain(bound, sums, spaces, options.effort, most=most, objective=objective)))
         except (DoesNotFit, TooLarge) as error:
-            unmapped.append(UnmappedChain(chain.names, chain.label, str(error)))
+            parts = [(part, tuple(layers_of_chain[at] for at in numbers)) for part, numbers in divided(chain)]
+            waiting += parts[::-1]
+            if not parts:
+                unmapped.append(UnmappedChain(chain.names, chain.label, str(error)))
     if not found:
         raise DoesNotFit("\n".join(one.reason for one in unmapped))
     notes += [NO_HOME] if links and not homes else []

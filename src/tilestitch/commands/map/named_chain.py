@@ -58,6 +58,35 @@ def graph_label(names: Sequence[str], chain: NamedChain | Chain | None = None) -
     return told[-1]
 
 
+def divided(chain: NamedChain) -> list[tuple[NamedChain, tuple[int, ...]]]:
+    """What is left of a chain if nothing that several read stays inside: parts, with the numbers of their operators.
+
+    Nothing where no result is read by several.
+    """
+    if not chain.more:
+        return []
+    cut = {one.link for one in chain.more}
+    parts: list[list[int]] = []
+    for number in range(len(chain.names)):
+        before = {one.link for one in chain.readings if one.reader == number and one.link not in cut}
+        inside = [part for part in parts if before & {*part}]
+        parts = [part for part in parts if part not in inside]
+        parts.append(sorted([*(one for part in inside for one in part), number]))
+    found: list[tuple[NamedChain, tuple[int, ...]]] = []
+    for part in parts:
+        readers = tuple(part.index(chain.readers[number]) for number in part[:-1])
+        one = NamedChain(
+            tuple(chain.names[number] for number in part),
+            tuple(chain.nests[number] for number in part),
+            tuple(chain.links[number] for number in part[:-1]),
+            tuple(chain.between[number] for number in part[:-1]),
+            chain.times,
+            () if readers == tuple(range(1, len(part))) else readers,
+        )
+        found.append((one, tuple(part)))
+    return found
+
+
 def backwards(link: Link, reader: LoopNest) -> Link:
     """The link with every axis whole that is read backwards: no loop along it is shared."""
     axes = enumerate(reader.reads[link.read].axes)
