@@ -61,8 +61,7 @@ def read_last(chain, link):
 def all_turns(chain):
     """The same operators in all orders in which they can run."""
     uses, count = uses_of(chain), len(chain.operators)
-    factors = {(one.link, one.reader): one.is_factor for one in chain.more}
-    factors |= {(link, reader): chain.links[link].is_factor for link, reader in enumerate(readers_of(chain))}
+    factors = [*(one.is_factor for one in chain.more), *(one.is_factor for one in chain.links)]  # as uses are
     for order in itertools.permutations(range(count)):
         places = [order.index(number) for number in range(count)]
         if not all(places[link] < places[reader] for link, reader, _ in uses):
@@ -70,7 +69,9 @@ def all_turns(chain):
         links, readers, more = [], [], []
         for at, number in enumerate(order[:-1]):
             every = sorted(
-                (places[reader], read, factors[link, reader]) for link, reader, read in uses if link == number
+                (places[reader], read, is_factor)
+                for (link, reader, read), is_factor in zip(uses, factors, strict=True)
+                if link == number
             )
             more += [Reading(at, *one) for one in every[:-1]]
             reader, read, is_factor = every[-1]
@@ -203,7 +204,7 @@ def all_orders(chain, homes, *, outermost_couples):
     ]
     orders = [sorted(set(itertools.permutations(loops))) for loops in prime_loops]
     uses, outermost = uses_of(chain), chain.tree.memories[-1].name
-    onward = {(link, reader): _onward(chain, link, reader, read) for link, reader, read in uses}
+    onward = {one: _onward(chain, *one) for one in uses}
     coupled = [outermost_couples or home != outermost for home in homes]
 
     def fits(chosen, shared):
@@ -211,10 +212,10 @@ def all_orders(chain, homes, *, outermost_couples):
         number = len(chosen) - 1
         if any(one[1] != other[1] for one, other in zip(*_outer(chosen[-2:], shared[-1]), strict=True)):
             return False
-        for link, reader, _ in uses:
+        for link, reader, read in uses:
             if reader == number:
                 pairs = zip(*_outer([chosen[link], chosen[number]], min(shared[link:number])), strict=True)
-                if any(onward[link, number].get(one[0]) != other[0] for one, other in pairs):
+                if any(onward[link, reader, read].get(one[0]) != other[0] for one, other in pairs):
                     return False
         return True
 
