@@ -31,7 +31,7 @@ NETWORKS = {
 }
 
 
-@pytest.mark.parametrize("strategy", ["layerwise", "tvm"])
+@pytest.mark.parametrize("strategy", ["layerwise", "tvm", "dlfusion", "exact", "one-block"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_an_output_that_no_node_computes_is_copied(name, strategy):
     """The program writes it like any other output, and onnxruntime agrees."""

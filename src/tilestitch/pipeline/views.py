@@ -86,8 +86,13 @@ def composed_graph(
 
 
 def without_views(composed: Composed, blocks: Sequence[FusedBlock]) -> tuple[FusedBlock, ...]:
-    """Fused blocks with the operators that do their work; what copies a constant to an output joins the last one."""
+    """Fused blocks with the operators that do their work; what copies a constant to an output joins the last one.
+
+    Of a network that copies only constants there are no blocks: these operators become one, on one core.
+    """
     graph = composed.graph
+    if not blocks and graph.operators:
+        return (FusedBlock(tuple(op.name for op in graph.operators), 1),)
     found = [[name for old in block.operators for name in composed.now[old]] for block in blocks]
     if found:
         inside = {name for names in found for name in names}

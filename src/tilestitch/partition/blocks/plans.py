@@ -31,7 +31,10 @@ def plan_named(cost: BlockCost, name: str) -> Plan:
     """The plan of a strategy; of `exact`, one that need not be the best where the ideals are too many.
 
     `exact-by-layer` is the best where only the transfers of a layer hide behind its arithmetic, priced as all others.
+    The plan of a network without layers, which only hands out constants, has no blocks.
     """
+    if not cost.network.layers:
+        return Plan((), (), ())
     if name == BY_LAYER:
         found = plan_named(replace(cost, model=replace(cost.model, by_layer=True)), EXACT)
         pairs = zip(found.blocks, found.choices, strict=True)
