@@ -103,6 +103,7 @@ def test_what_is_missing_of_a_tree_is_said() -> None:
         ("clock: 1 GHz\n", "", "it says no clock"),
         ("{name: core, size: 4}", "{name: core, size: 5000}", "it has 5,000 of local, each with a core; at most 4,096"),
         ("operands: [I, W, O], serves", "operands: [I, X, O], serves", "two inputs and a result are known"),
+        ("local, size: 64 KiB", "local, size: 7 b", "local holds 7 bits, and programs place whole bytes"),
     ):
         with pytest.raises(InputError, match=said):
             parse_machine(FIVE_LEVELS.replace(old, new), "five.yaml")

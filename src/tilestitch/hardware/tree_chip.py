@@ -18,6 +18,7 @@ from fractions import Fraction
 from math import prod
 
 from tilestitch.base.dtypes import DType
+from tilestitch.base.units import counted
 from tilestitch.hardware.accelerator import (
     Accelerator,
     Core,
@@ -132,6 +133,16 @@ def missing_of(tree: MachineTree) -> Iterator[str]:
         cores = roles_of(tree).cores
         if cores > MOST_CORES:
             yield f"it has {cores:,} of {roles_of(tree).lb.name}, each with a core; at most {MOST_CORES:,} are known"
+        yield from _without_a_byte(tree)
+
+
+def _without_a_byte(tree: MachineTree) -> Iterator[str]:
+    """The memories of a role that hold less than a byte, in which programs place what they move."""
+    roles = roles_of(tree)
+    inside = [(one, _copies(roles, one)) for one in (roles.weights, roles.sums) if one is not None]
+    for one, copies in [*((one, 1) for one in (roles.ddr, roles.gb, roles.lb) if one is not None), *inside]:
+        if one.size_bits * copies < 8:
+            yield f"{one.name} holds {counted(one.size_bits, 'bit')}, and programs place whole bytes"
 
 
 def chip_of_tree(tree: MachineTree) -> Accelerator:
