@@ -3,10 +3,12 @@
 import csv
 import json
 
+import onnx
 import pytest
 
 import tilestitch
 from tests.helpers.command import run
+from tests.helpers.graphs import Net, conv
 from tests.helpers.pages import summary_of
 
 PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=24 n=16 k=32"
@@ -50,6 +52,20 @@ def test_the_files_say_what_the_json_says(tmp_path):
 def test_a_capacity_has_units(size):
     """Those of the file of a machine."""
     assert json.loads(run("traffic", PRODUCT, "--capacity", size, "--json", "-").stdout)["capacities_bytes"] == [65536]
+
+
+@pytest.mark.parametrize("more", [(), ("--fuse", "2")])
+def test_a_layer_that_cannot_be_counted_is_refused_before_any_is_searched(more, tmp_path, monkeypatch):
+    """The error comes at once, whatever stands before the layer, and names the ways out."""
+    net = Net()
+    y = conv(net, net.input(1, 4, 9, 9), 4, 4, 3)
+    y = net.op("ConvTranspose", y, net.random(4, 4, 4, 4), pads=[1] * 4, strides=[2, 2])
+    onnx.save(net.model(y), tmp_path / "up.onnx")
+    monkeypatch.setattr("tilestitch.mapping.tree.labels.least_chain", None)
+    result = run("traffic", tmp_path / "up.onnx", *more)
+    assert result.exit_code == 2
+    assert "trees count sums of at most two" in result.stderr
+    assert "name the other layers (--layer)" in result.stderr
 
 
 ATTENTION = "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=64 n=48 d=16 e=8"

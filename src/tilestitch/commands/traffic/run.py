@@ -18,6 +18,7 @@ from tilestitch.commands.traffic.traffic_text import traffic_curves, traffic_jso
 from tilestitch.commands.traffic.value import LayerTraffic, TrafficOfLayers
 from tilestitch.mapping.fused.traffic import BufferedChain
 from tilestitch.mapping.network import RepeatedNest
+from tilestitch.mapping.tree.countable import countable
 from tilestitch.mapping.tree.traffic import BufferedNest
 from tilestitch.pipeline.origin import made_by, named_again, of_network, python_call
 from tilestitch.report.html.page import result_page
@@ -107,6 +108,8 @@ def traffic(
 
 
 def _of(nests: Nests, asked: tuple[int, ...], call: str, progress: Progress) -> Traffic:
+    for layer in nests.layers:  # refused before the first of them is searched
+        countable(layer.nest)
     prepared: list[tuple[RepeatedNest, BufferedNest, int]] = []
     for number, layer in enumerate(nests.layers):
         progress("least capacities", number, len(nests.layers))
@@ -124,6 +127,8 @@ def _of(nests: Nests, asked: tuple[int, ...], call: str, progress: Progress) -> 
 
 def _of_chains(opened: OpenedChains, asked: tuple[int, ...], together: int, call: str, progress: Progress) -> Traffic:
     chains = opened.chains
+    for nest in (nest for chain in chains for nest in chain.nests):
+        countable(nest)
     prepared: list[tuple[NamedChain, BufferedChain, int]] = []
     for number, chain in enumerate(chains):
         progress("least capacities", number, len(chains))

@@ -38,7 +38,8 @@ def _countable(array: LoopOperand, nest: LoopNest, *, widest: bool) -> LoopOpera
                 loops = ", ".join(nest.loops[loop].name for loop, _ in digit)
                 raise InputError(
                     f"layer {nest.name}: an index of {array.name} is a sum of the loops {loops}; trees count sums of "
-                    "at most two. Make two of them one loop, or map it on a PE array (--machine eyeriss)"
+                    "at most two. Make two of them one loop, name the other layers (--layer), or map it on a PE array "
+                    "(map --machine eyeriss)"
                 )
             axes.append(digit)
             shape.append(size if len(forward) <= _MOST else _values(digit, nest.extents))
