@@ -130,6 +130,13 @@ def test_nothing_beats_its_bound(compiled, name):
     assert found.ddr_bytes <= next(row.size_bytes for row in found.traffic if row.level == "ddr")
 
 
+def test_a_network_without_products_has_no_ratio_of_multiply_accumulates():
+    """None of none is no number of times, and the sentence says so without one."""
+    net = Net()
+    done = api.compile(net.model(net.op("Relu", net.input(1, 8))), "toy", strategy="tvm")
+    assert "MACs of a cluster: 0 (simulated), the 0 of the network (bound)." in report_text(done.report)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_are_what_counting_one_instruction_after_another_gives(compiled, name):
     """The columns of a program, taken together, say the same as its instructions, one by one."""

@@ -185,8 +185,8 @@ def _bounds(report: Report) -> list[str]:
         *_title("What no schedule can beat (bound)"),
         *_table(["", "time", "", "latency / bound", "rests on"], rows, "lrrrl"),
         f"  DDR traffic of a cluster: {format_bytes(report.ddr_bytes)} (simulated), "
-        f"{_ratio(report.ddr_bytes, report.compulsory_bytes)} the compulsory {compulsory} (bound).",
-        f"  MACs of a cluster: {_scaled(executed)} (simulated), {_ratio(executed, report.macs)} the "
+        f"{_ratio_of(report.ddr_bytes, report.compulsory_bytes)}the compulsory {compulsory} (bound).",
+        f"  MACs of a cluster: {_scaled(executed)} (simulated), {_ratio_of(executed, report.macs)}the "
         f"{_scaled(report.macs)} of the network (bound).",
     ]
 
@@ -342,6 +342,11 @@ def _inconclusive(check: CheckRow) -> str:
 
 def _ratio(value: float, base: float) -> str:
     return f"{value / base:,.2f} x" if base else "-"
+
+
+def _ratio_of(value: float, base: float) -> str:
+    """How many times the base, before its name; nothing where the base is none: `0 (simulated), the 0 (bound)`."""
+    return f"{_ratio(value, base)} " if base else ""
 
 
 def _share(value: float, whole: float) -> str:
