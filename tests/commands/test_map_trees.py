@@ -8,6 +8,7 @@ import pytest
 import tilestitch
 from tests.helpers.command import run
 from tests.helpers.zigzag_trees import LAYERS, TREE
+from tilestitch.hardware.preset_files import preset_text
 
 DATA = Path(__file__).parent.parent / "data" / "zigzag"
 ON_EYERISS = (
@@ -159,6 +160,19 @@ def test_a_layer_that_fits_no_memory_is_refused(layers, tmp_path):
     )
     assert result.exit_code != 0
     assert "W needs at least 8 bits in rf_128B, which has 7" in result.output
+
+
+@pytest.mark.parametrize("objective", ["energy", "edp"])
+def test_a_unit_of_narrower_elements_than_a_layer_has_says_so(objective, tmp_path):
+    """A multiplier of int8 alone holds two weights of 8 bits: there is no room for two of 16."""
+    chip = preset_text("toy").replace("rates: {float16: 1, int8: 2}", "rates: {int8: 1}")
+    (tmp_path / "int8.yaml").write_text(chip)
+    line = "C[m,n] += A[m,k] * B[k,n]; m=4 n=64 k=64"
+    result = run("map", line, "--machine", tmp_path / "int8.yaml", "--objective", objective)
+    assert result.exit_code == 2
+    for said in ("mme.weights", "has 16", "16 in each of 2 buffers"):
+        assert said in result.stderr
+    assert "narrower elements (a quantised network, or `bits` in a file that says no units)" in result.stderr
 
 
 def test_a_tree_of_our_own_is_mapped(layers, tmp_path):

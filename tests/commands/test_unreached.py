@@ -1,4 +1,4 @@
-"""Names in a machine's file that no layer reaches."""
+"""Names in a machine's file that no layer reaches, and what networks say of operands that they do not carry."""
 
 import json
 from dataclasses import replace
@@ -43,6 +43,17 @@ def notes(model, text, tmp_path, *more):
             "axis D2: no layer has a loop k, which it takes, so that nothing is spread along it; they have M, N, K",
         ),
         ("name: D2, size: 8", "name: D2, size: 8, loops: [K, c]", None),
+        (
+            "name: D2, size: 8",
+            "name: D2, size: 8, networks: [{operands: [O], forwarding: true, multicast: false}]",
+            "axis D2: its network of O says multicast and forwarding, which is of inputs alone",
+        ),
+        (
+            "name: D2, size: 8",
+            "name: D2, size: 8, networks: [{operands: [I, W], passes_sums: true}]",
+            "axis D2: its network of I, W says passes_sums, which is of results alone",
+        ),
+        ("name: D2, size: 8", "name: D2, size: 8, networks: [{operands: [W, O], passes_sums: true}]", None),
     ],
 )
 def test_what_no_layer_reaches_is_noted(old, new, note, tmp_path):

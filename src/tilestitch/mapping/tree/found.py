@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.base.shown import Brief
 from tilestitch.base.units import ceil_div
+from tilestitch.hardware.tree import TreeMemory
 from tilestitch.ir.choices import Objective
+from tilestitch.ir.loop_nest import LoopOperand
 from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.chain import TreeMapping, TreePrice
@@ -134,6 +136,9 @@ def _between(order: Sequence[tuple[int, int]], inner: list[int], outer: list[int
     ]
 
 
+_NARROWER = "narrower elements (a quantised network, or `bits` in a file that says no units)"
+
+
 def why_nothing_fits(tables: Tables) -> str:
     """Which memory is too small for an operand alone, at the tile that takes the least of it."""
     placed = tables.placed
@@ -152,9 +157,18 @@ def why_nothing_fits(tables: Tables) -> str:
             point = -1 if cut is operand_cuts[-1] else 0
             return (
                 f"{array.name} needs at least {cut.room_bits[sides[0], point]:,.0f} bits in {memory.name}, which has "
-                f"{memory.size_bits:,}; spread fewer of its loops inside, or take a larger memory"
+                f"{memory.size_bits:,}; {_widths(array, memory)}"
             )
     return "no mapping fits the memories that operands share; take larger ones"
+
+
+def _widths(array: LoopOperand, memory: TreeMemory) -> str:
+    """What would help where a memory is too small for an operand: narrower elements if it has no room for one."""
+    needed = array.element_bits * memory.buffers
+    if needed <= memory.size_bits:
+        return "spread fewer of its loops inside, or take a larger memory"
+    buffers = f" in each of {memory.buffers} buffers" if memory.buffers > 1 else ""
+    return f"an element takes {array.element_bits}{buffers}; take {_NARROWER}, or a larger memory"
 
 
 def no_choice_fits(placed: PlacedNest, sums: Sums, steps: NDArray[np.int64]) -> DoesNotFit:
@@ -169,10 +183,12 @@ def no_choice_fits(placed: PlacedNest, sums: Sums, steps: NDArray[np.int64]) -> 
     for array, cuts in zip(placed.operands, tables_of(placed, sums).cuts, strict=True):
         bits = min(array.element_bits, placed.final_bits) if array is placed.nest.write else array.element_bits
         for memory in (placed.tree.memories[cut.memory] for cut in cuts if cut.memory is not None):
-            if bits > memory.size_bits:
+            buffers = memory.buffers if prod(array.shape) > 1 else 1
+            if bits * buffers > memory.size_bits:
+                twice = f" in each of {buffers} buffers" if buffers > 1 else ""
                 return DoesNotFit(
-                    f"{problem}: {memory.name} has {memory.size_bits} bits, an element of {array.name} {bits}.",
-                    "`bits` in the machine's file, if its elements are narrower",
+                    f"{problem}: {memory.name} has {memory.size_bits} bits, an element of {array.name} {bits}{twice}.",
+                    _NARROWER,
                     "a larger memory",
                 )
     return DoesNotFit(f"{problem}.")
