@@ -282,7 +282,12 @@ class _Operand:
                 m, n, g = size[a], size[b], gcd(s, t)
                 if self.placed.zigzag_windows or (m.denominator, n.denominator) == (1, 1):
                     m, n = int(m), int(n)
-                all_of_it = min(there, m * n - max(0, n - s // g) * (m - t // g))
+                if self.placed.zigzag_windows:
+                    all_of_it = min(there, m * n - max(0, n - s // g) * (m - t // g))
+                elif isinstance(m, int) and isinstance(n, int):
+                    all_of_it = min(there, len({s * x + t * y for x in range(m) for y in range(n)}))
+                else:
+                    all_of_it = min(there, m * n - max(0, n - s // g) * max(0, m - t // g))
                 if slides_along in (a, b) and isinstance(m, Fraction):
                     shared = t // g * (n - s // g) if slides_along == a else s // g * (m - t // g)
                     all_of_it = min(all_of_it, max(0, shared))

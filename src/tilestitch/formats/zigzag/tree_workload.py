@@ -149,4 +149,4 @@ def _sizes(fields: Mapping[str, Part], loops: Mapping[str, int], relations: Mapp
 def _values(a: int, b: int, steps: tuple[int, int]) -> int:
     """The count of `distinct`, of all iterations of two loops."""
     whole = LoopOperand("", (((0, steps[0]), (1, steps[1])),), (2**62,))
-    return int(distinct(whole, (a, b)))
+    return int(distinct(whole, (a, b), rounds=True))

@@ -253,7 +253,10 @@ def _elements(cut: _Cut, tiles: NDArray[Any]) -> NDArray[Any]:
             if cut.operand.placed.zigzag_windows:
                 first, second, parts = first // parts[0], second // parts[1], [1, 1]
             common = gcd(step, further)
-            both = np.maximum(second - step // common * parts[1], 0) * (first - further // common * parts[0])
+            behind = first - further // common * parts[0]
+            if not cut.operand.placed.zigzag_windows:
+                behind = np.maximum(behind, 0)
+            both = np.maximum(second - step // common * parts[1], 0) * behind
             found = found * np.minimum(first * second - both, size * parts[0] * parts[1])
     return found
 

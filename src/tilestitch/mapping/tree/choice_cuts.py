@@ -188,7 +188,10 @@ def elements_of(arrays: Arrays, over: np.ndarray, under: np.ndarray, operand: in
             of, to = under[terms[1]], under[terms[3]]
             if terms[8] > 0:  # whole iterations alone
                 a, b, of, to = a // of, b // to, 1, 1
-            count *= min(terms[5] * of * to, a * b - max(0, b - terms[2] * to) * (a - terms[4] * of))
+            behind = a - terms[4] * of
+            if terms[8] == 0:
+                behind = max(0, behind)
+            count *= min(terms[5] * of * to, a * b - max(0, b - terms[2] * to) * behind)
             parts *= of * to
     return int(count), int(parts)
 

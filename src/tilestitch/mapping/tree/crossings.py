@@ -419,7 +419,8 @@ def _indices(terms: Terms, size: int, tiles: Tiles, spread: tuple[Fraction, ...]
         (first, step_first), (second, step_second) = terms
         common = gcd(step_first, step_second)
         a, b = (_iterations(tiles, spread, loop, rounds=rounds) for loop in (first, second))
-        twice = np.maximum(0, b - step_first // common) * (a - step_second // common)
+        behind = a - step_second // common
+        twice = np.maximum(0, b - step_first // common) * (behind if rounds else np.maximum(0, behind))
         return np.minimum(size, a * b - twice)
     if not terms:
         return np.ones(len(tiles))

@@ -387,7 +387,8 @@ def _distinct(terms: Sequence[int], spreads: Sequence[_Spread], fan_outs: int) -
 
 
 def _of_window(terms: Sequence[int], one: _Values, other: _Values) -> _Values:
-    twice = np.maximum(0, other - terms[2]) * (one[:, None] - terms[4])
+    behind = one[:, None] - terms[4]
+    twice = np.maximum(0, other - terms[2]) * (behind if terms[8] > 0 else np.maximum(0, behind))
     return np.minimum(terms[5], one[:, None] * other - twice)
 
 

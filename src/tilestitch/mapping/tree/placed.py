@@ -163,8 +163,9 @@ def distinct(operand: LoopOperand, tile: Sequence[float], *, rounds: bool = Fals
 
     Iterations are those of an average tile where factors do not divide.
 
-    An index of two loops `s*a + t*b` takes `A*B - max(0, B - s/g) * (A - t/g)` values, with g the common divisor of
-    the steps (derived from the values that occur twice; ZigZag 3.9.1 counts so too), and never more than there are.
+    An index of two loops `s*a + t*b` takes `A*B - max(0, B - s/g) * max(0, A - t/g)` values, with g the common divisor
+    of the steps (derived from the values that occur twice), and never more than there are. ZigZag 3.9.1 counts so too,
+    but for fewer than t/g iterations of a: with `rounds` their second factor is below zero, as there.
     """
     counts: list[float] = []
     for terms, size in zip(operand.axes, operand.shape, strict=True):
@@ -174,7 +175,9 @@ def distinct(operand: LoopOperand, tile: Sequence[float], *, rounds: bool = Fals
             a, b = tile[first], tile[second]
             if rounds:
                 a, b = whole(a), whole(b)
-            counts.append(min(size, a * b - max(0, b - step_first // common) * (a - step_second // common)))
+            behind = a - step_second // common
+            twice = max(0, b - step_first // common) * (behind if rounds else max(0, behind))
+            counts.append(min(size, a * b - twice))
         elif terms:
             counts.append(tile[terms[0][0]])
     return float(product_of(np.array(counts).reshape(-1, 1))[0])
