@@ -28,10 +28,10 @@ def axis_elements(terms: np.ndarray, tile: np.ndarray, over: np.ndarray, under: 
         a, b = tile[loop] * over[loop] / under[loop], tile[other] * over[other] / under[other]
         if terms[8] > 0:
             a, b = np.floor(a), np.floor(b)
-        behind = a - terms[4]
+        behind = float(a - terms[4])
         if terms[8] == 0:
             behind = max(0.0, behind)
-        return min(float(terms[5]), a * b - max(0.0, b - terms[2]) * behind)
+        return min(float(terms[5]), float(a * b - max(0.0, b - terms[2]) * behind))
     return float(tile[loop] * share[loop]) if terms[0] == 1 else 1.0
 
 
@@ -77,11 +77,11 @@ def _distinct(arrays: Arrays, operand: int, over: np.ndarray, under: np.ndarray)
             a, b = over[loop] / under[loop], over[other] / under[other]
             if arrays.terms[operand, axis, 8] > 0:
                 a, b = np.floor(a + 1e-9), np.floor(b + 1e-9)
-            behind = a - arrays.terms[operand, axis, 4]
+            behind = float(a - arrays.terms[operand, axis, 4])
             if arrays.terms[operand, axis, 8] == 0:
                 behind = max(0.0, behind)
             twice = max(0.0, b - arrays.terms[operand, axis, 2]) * behind
-            here = min(float(arrays.terms[operand, axis, 5]), a * b - twice)
+            here = min(float(arrays.terms[operand, axis, 5]), float(a * b - twice))
             whole, broken = with_factor(whole, broken, here)
         elif terms == 1:
             whole, broken = with_factor(whole, broken, float(over[loop] / under[loop]))
