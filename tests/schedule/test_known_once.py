@@ -16,7 +16,7 @@ from tilestitch.pipeline import networks as networks_module
 from tilestitch.pipeline.networks import Networks
 from tilestitch.schedule import tiling as tiling_module
 from tilestitch.schedule.pieces import PieceTasks
-from tilestitch.schedule.residency import stay_on_chip
+from tilestitch.schedule.residency import Keeping, stay_on_chip
 from tilestitch.schedule.tasks import Task
 from tilestitch.schedule.tiling import Shapes
 from tilestitch.schedule.tilings import Tilings
@@ -49,7 +49,7 @@ def test_kernels_of_one_tiling_under_one_name_are_one(monkeypatch: pytest.Monkey
     monkeypatch.setattr(tiling_module, "made_in_parts", lambda *given: asked.append(given[2:]) or made_in_parts(*given))
     tasks, tilings = [Task((name,)) for name in "abcd"], Tilings(graph, load_machine("toy"))
     plans = [
-        stay_on_chip(graph, tasks, load_machine("toy"), (Level.LB, Level.GB), spill=spill, tilings=tilings)
+        stay_on_chip(graph, tasks, load_machine("toy"), Keeping((Level.LB, Level.GB), spill=spill), tilings=tilings)
         for spill in (Spill.NEWEST, Spill.BELADY)
     ]
     for one, other in zip(*(kernels for kernels, _ in plans), strict=True):
@@ -96,5 +96,5 @@ def test_kernels_have_the_names_of_their_own_network() -> None:
         graph = assign_layouts(net.graph(net.op("MatMul", net.input(8192, 1024), weights, name="product")))
         tilings = Tilings(graph, machine, tilings)
         task = Task(("product",), tiles=TileRule(whole=True))
-        kernels, _ = stay_on_chip(graph, [task], machine, (Level.LB, Level.GB), tilings=tilings)
+        kernels, _ = stay_on_chip(graph, [task], machine, Keeping((Level.LB, Level.GB)), tilings=tilings)
         assert kernels[0].tiling.resident == (weights,)

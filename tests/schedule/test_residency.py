@@ -13,7 +13,7 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.ir.choices import Spill
 from tilestitch.ir.graph import Graph
 from tilestitch.passes.layouts import assign_layouts
-from tilestitch.schedule.residency import _Planning, stay_on_chip
+from tilestitch.schedule.residency import Keeping, _Planning, stay_on_chip
 from tilestitch.schedule.steps import Placed
 from tilestitch.schedule.tasks import Task
 from tilestitch.schedule.tilings import Tilings
@@ -46,7 +46,7 @@ def with_room_for(parts: float) -> Accelerator:
 
 def levels(parts: float, spill: Spill) -> dict[str, Level]:
     graph, tasks = tasks_of_fig_12()
-    kernels, homes = stay_on_chip(graph, tasks, with_room_for(parts), (Level.LB, Level.GB), spill=spill)
+    kernels, homes = stay_on_chip(graph, tasks, with_room_for(parts), Keeping((Level.LB, Level.GB), spill=spill))
     assert [kernel.operators[0] for kernel in kernels] == [task.operators[0] for task in tasks]
     return {home.tensor: home.level for home in homes}
 
@@ -92,7 +92,7 @@ def test_what_plannings_of_other_tasks_decided_changes_nothing(monkeypatch):
     swapped = [*tasks[:4], tasks[5], tasks[4], tasks[6]]
     parked = [replace(task, scope=Level.GB) if task.operators == ("two",) else task for task in tasks]
     every = [(some, spill) for some in (tasks, swapped, parked) for spill in Spill]
-    alone = [stay_on_chip(graph, some, machine, (Level.LB, Level.GB), spill=spill) for some, spill in every]
+    alone = [stay_on_chip(graph, some, machine, Keeping((Level.LB, Level.GB), spill=spill)) for some, spill in every]
 
     def counted(self: _Planning, number: int, *others: Any) -> Placed:
         placed.append(number)
@@ -104,7 +104,10 @@ def test_what_plannings_of_other_tasks_decided_changes_nothing(monkeypatch):
     for (some, spill), expected in zip(every, alone, strict=True):
         for _ in range(2):
             placed.clear()
-            assert stay_on_chip(graph, some, machine, (Level.LB, Level.GB), spill=spill, tilings=shared) == expected
+            assert (
+                stay_on_chip(graph, some, machine, Keeping((Level.LB, Level.GB), spill=spill), tilings=shared)
+                == expected
+            )
             new.append(len(placed))
     assert new[1::2] == [0] * len(every)
     assert all(new[::2])
@@ -130,7 +133,7 @@ def test_results_move_out_of_the_way_of_one_that_has_room_in_parts():
     graph, tasks = in_turn(sizes, "a b c a d b d e c e")
     in_gb, begins = [], []
     for compact in (False, True):
-        _, homes = stay_on_chip(graph, tasks, with_room_for(6.5), (Level.LB, Level.GB), compact=compact)
+        _, homes = stay_on_chip(graph, tasks, with_room_for(6.5), Keeping((Level.LB, Level.GB), compact=compact))
         in_gb.append([home.tensor for home in homes if home.level is Level.GB])
         begins += [home.address // PART for home in homes if home.tensor == "c"]
     assert in_gb == [["e"], []]
@@ -146,7 +149,7 @@ def test_no_more_leaves_the_cores_where_others_move_out_of_the_way(seed):
     graph, tasks = in_turn({letter: random.randint(1, 4) for letter in letters}, " ".join(order))
     away = []
     for compact in (False, True):
-        _, homes = stay_on_chip(graph, tasks, with_room_for(6.5), (Level.LB, Level.GB), compact=compact)
+        _, homes = stay_on_chip(graph, tasks, with_room_for(6.5), Keeping((Level.LB, Level.GB), compact=compact))
         away.append(sum(home.size_bytes for home in homes if home.level is Level.GB))
         for number, one in enumerate(homes):
             for other in homes[:number]:
@@ -170,7 +173,7 @@ def test_a_result_takes_the_place_of_an_operand_in_gb():
     tasks = [Task((name,), scope=Level.GB) for name in names]
     found = {}
     for in_place in (False, True):
-        _, homes = stay_on_chip(graph, tasks, with_room_for(8), (Level.LB, Level.GB), in_place=in_place)
+        _, homes = stay_on_chip(graph, tasks, with_room_for(8), Keeping((Level.LB, Level.GB), in_place=in_place))
         found[in_place] = {home.tensor: home.instead_of for home in homes if home.level is Level.GB}
     assert found[False] == dict.fromkeys(("made", "once", "twice", "turned", "last"))
     assert found[True] == {**found[False], "once": "made", "last": "turned"}

@@ -19,7 +19,7 @@ from tilestitch.schedule.fused import expect_alike, tasks_of_blocks
 from tilestitch.schedule.orders import breadth_first, can_run, depth_first, waiting_bytes
 from tilestitch.schedule.pieces import PieceTasks, bound, piece_runs, tasks_of_instances, with_whole_kernels
 from tilestitch.schedule.policy import Policy
-from tilestitch.schedule.residency import stay_on_chip
+from tilestitch.schedule.residency import Keeping, stay_on_chip
 from tilestitch.schedule.tasks import Task
 from tilestitch.schedule.tilings import Tilings
 from tilestitch.schedule.twins import alternating
@@ -75,10 +75,12 @@ def placed(
         graph,
         found.tasks,
         machine,
-        policy.levels,
-        spill=policy.spill,
-        compact=isinstance(partition, ByHand) and partition.schedule.compact,
-        in_place=isinstance(partition, ByHand) and partition.schedule.in_place,
+        Keeping(
+            tuple(policy.levels),
+            policy.spill,
+            compact=isinstance(partition, ByHand) and partition.schedule.compact,
+            in_place=isinstance(partition, ByHand) and partition.schedule.in_place,
+        ),
         tilings=tilings,
         progress=progress,
     )

@@ -5,7 +5,7 @@ Source for the order of levels: Zhao et al., GraphTurbo, OSDI 2023, section 4.3.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -44,37 +44,43 @@ CLEARLY = 1.25  # an estimate that exceeds another by this factor is clearly mor
 _Found = tuple[tuple[Kernel, ...], tuple[Home, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How results stay on chip: the levels at which they may, the first one first, and what is asked there."""
+
+    levels: tuple[Level, ...]
+    spill: Spill = Spill.NEWEST
+    compact: bool = False  # whether results in LB move out of the way of those that find room there in parts alone
+    in_place: bool = False  # whether a result takes the place of an operand in GB too, as it does in LB
+
+
 def stay_on_chip(
     graph: Graph,
     tasks: Sequence[Task],
     machine: Accelerator,
-    levels: Sequence[Level],
+    keeping: Keeping,
     *,
-    spill: Spill = Spill.NEWEST,
-    compact: bool = False,
-    in_place: bool = False,
     tilings: Tilings | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
-    """Tile every task, in order, and keep its results at the first of `levels` at which it fits, else in DDR.
+    """Tile every task, in order, and keep its results at the first level at which it fits, else in DDR.
 
     Where a result finds no room at a level, it or another one gives way to the next level, as `spill` says; where a
     task fits at no level beside what others keep, one of those does. Planning then goes back to the kernel that makes
     it; each gives way at most once a level, so this ends. If `compact`, results for which LB has room, but in several
-    gaps, lie there after all, where others can move out of their way. If `in_place`, a result takes the place of an
-    operand in GB as it does in LB. `tilings` found before, of the same graph and machine, are used and added to. Raises
-    `DoesNotFit` where a task does not fit on the empty machine.
+    gaps, lie there after all, where others can move out of their way. `tilings` found before, of the same graph and
+    machine, are used and added to. Raises `DoesNotFit` where a task does not fit on the empty machine.
     """
-    usable = [level for level in levels if machine.memory(level) is not None]
+    usable = replace(keeping, levels=tuple(level for level in keeping.levels if machine.memory(level) is not None))
     tilings = Tilings(graph, machine) if tilings is None else tilings
-    planning = _Planning(tasks, usable, spill, tilings, in_place=in_place)
+    planning = _Planning(tasks, usable, tilings)
     found = planning.run(progress)
-    if compact:
+    if keeping.compact:
         planning, found = _compacted(planning, found, progress)
     addresses = better_addresses(found[1], machine)
     if not addresses:
         return found
-    again = _Planning(tasks, usable, spill, tilings, planning, in_place=in_place)
+    again = _Planning(tasks, usable, tilings, planning)
     again.start, again.addresses, again.unfetched = planning.levels_found(), addresses, planning.unfetched
     packed = again.run(progress)
     moved = again.start != planning.levels_found()
@@ -97,8 +103,7 @@ def _compacted(
         start, into = planning.levels_found(), planning.levels.index(Level.LB)
         for number, _ in addresses.keys() - there:
             start[number] = into
-        usable, in_place = planning.levels[:-1], planning.in_place
-        again = _Planning(planning.tasks, usable, planning.spill, planning.tilings, planning, in_place=in_place)
+        again = _Planning(planning.tasks, planning.keeping, planning.tilings, planning)
         again.start, again.addresses, again.unfetched = start, addresses, set(planning.unfetched)
         other = again.run(progress)
         if again.bytes_away() >= planning.bytes_away():
@@ -119,17 +124,14 @@ class _Planning:
     def __init__(
         self,
         tasks: Sequence[Task],
-        levels: Sequence[Level],
-        spill: Spill,
+        keeping: Keeping,
         tilings: Tilings,
         before: "_Planning | None" = None,
-        *,
-        in_place: bool = False,
     ) -> None:
         """`before` is one of the same tasks."""
         self.graph, self.machine, self.tilings = tilings.graph, tilings.shapes.machine, tilings
-        self.tasks, self.spill, self.in_place = tasks, spill, in_place
-        self.levels = (*levels, Level.DDR)
+        self.tasks, self.keeping, self.spill = tasks, keeping, keeping.spill
+        self.levels = (*keeping.levels, Level.DDR)
         self.facts = facts_of(self.graph, tasks, tilings.pieces.boxes) if before is None else before.facts
         self.steps = tilings.steps
         self.numbers = list(map(self.steps.task, tasks, self.facts)) if before is None else before.numbers
@@ -183,7 +185,7 @@ class _Planning:
         """As `_place`, or why that does not fit; what became of the task before in the same surroundings is known."""
         wished = [self.addresses.get((number, tensor)) for tensor in self.facts[number].kept if self.addresses]
         key = (
-            *(self.spill, self.in_place, self.levels),
+            *(self.spill, self.keeping.in_place, self.levels),
             *(number, self.numbers[number], self.start[number], self.brought_until),
             self.steps.homes(live),
             tuple(home and (home.level, home.address, home.size_bytes) for home in wished),
@@ -337,7 +339,11 @@ class _Planning:
         In GB no core may read what another one writes, as those do whose strips overlap.
         """
         facts, in_gb = self.facts[number], level is Level.GB
-        if len(facts.kept) != 1 or level is Level.DDR or (in_gb and (not self.in_place or self.tasks[number].strips)):
+        if (
+            len(facts.kept) != 1
+            or level is Level.DDR
+            or (in_gb and (not self.keeping.in_place or self.tasks[number].strips))
+        ):
             return []
         ending = [
             home

@@ -175,7 +175,7 @@ SCHEDULE = (
     Mutant(
         "results take no place of an operand in GB",
         "schedule/residency.py",
-        "(in_gb and (not self.in_place or self.tasks[number].strips))",
+        "(in_gb and (not self.keeping.in_place or self.tasks[number].strips))",
         "in_gb",
         ("test_residency::test_a_result_takes_the_place_of_an_operand_in_gb",),
     ),
