@@ -16,11 +16,11 @@ from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.search.candidate import Candidate, Cut, candidate_of, in_running_order
 from tilestitch.pipeline.search.columns import (
+    _attentions,
     _is_divided,
-    _with_makers,
     columns,
     with_columns,
-    with_makers_by_columns,
+    with_heads_in_turn,
 )
 from tilestitch.pipeline.search.evaluate import Evaluator
 from tilestitch.pipeline.search.fusing import with_attention
@@ -106,9 +106,9 @@ def test_attention_runs_some_heads_at_a_time_where_its_operands_have_no_room(net
     evaluator, begin = begun(network)
     graph, machine = evaluator.graph(begin), machine_named(MACHINE)
     begin = with_attention(begin, graph, machine)
-    assert with_makers_by_columns(begin, graph, machine) is begin
+    assert with_heads_in_turn(begin, graph, machine) is begin
     memories = tuple(replace(one, size_bytes=one.size_bytes // 128) for one in machine.memories)
-    found = with_makers_by_columns(begin, graph, replace(machine, memories=memories))
+    found = with_heads_in_turn(begin, graph, replace(machine, memories=memories))
     assert in_running_order(graph, found.cuts)
     cuts = {cut.operators[-1]: cut for cut in found.cuts if cut.pieces > 1}
     attention = [sink for sink in begin.sinks if sink.endswith(".context")]
@@ -138,7 +138,7 @@ def test_pieces_of_several_kernels_share_neither_work_nor_weights():
     graph, machine = evaluator.graph(begin), machine_named(MACHINE)
     begin = with_attention(begin, graph, machine)
     context = next(sink for sink in begin.sinks if sink.endswith(".context"))
-    group = dict(_with_makers(graph, begin))[context]
+    group = dict(_attentions(graph, begin))[context]
     names = tuple(name for kernel in group for name in kernel)
     result, needs = graph.by_name[context].outputs[0], PieceNeeds(graph)
     ways = [

@@ -15,7 +15,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.tile_rule import Once, TileRoom, TileRule
 from tilestitch.pipeline.search.banding import with_bands
 from tilestitch.pipeline.search.candidate import NAME, Candidate
-from tilestitch.pipeline.search.columns import with_columns, with_makers_by_columns
+from tilestitch.pipeline.search.columns import with_columns, with_heads_in_turn
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator, latency_cycles
 from tilestitch.pipeline.search.fusing import with_attention
 from tilestitch.pipeline.search.moves import WHOLE_ROOM, constants_of, with_fewer_cores, with_rules
@@ -86,16 +86,15 @@ class _Beginnings:
         ]
         self._add_if_faster([way for way in dict.fromkeys(ways) if way.split_k and way not in self.tried])
 
-    def add_faster_by_columns(self) -> None:
+    def add_faster_by_heads(self) -> None:
         """Add the fastest, also uncut, with attention and its projections some heads at a time, where that is faster.
 
-        Looked at where what these make has no room on the chip as a whole; and so are other kernels with what is made
-        for them alone.
+        Looked at where what these make has no room on the chip as a whole.
         """
         best, evaluator = self.fastest.candidate, self.evaluator
         graph = evaluator.graph(best)
         plain = dict.fromkeys((best, best.uncut(graph)))
-        ways = [with_makers_by_columns(one, graph, self.machine, more) for one in plain for more in range(COUNTS)]
+        ways = [with_heads_in_turn(one, graph, self.machine, more) for one in plain for more in range(COUNTS)]
         self._add_if_faster([way for way in dict.fromkeys(ways) if way not in plain and way not in self.tried])
 
     def add_with_constants_once(self) -> None:
@@ -204,7 +203,7 @@ def beginnings(
     if state.found:
         state.add_with_more_samples(batches)
         state.add_faster_in_parts(batches)
-        state.add_faster_by_columns()
+        state.add_faster_by_heads()
         state.add_with_constants_once()
         state.add_on_fewer_cores()
     return state.found, state.tried

@@ -10,6 +10,7 @@ from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.kernels.instances import PieceNeeds
+from tilestitch.ops import is_contraction
 from tilestitch.pipeline.search.candidate import Candidate, Cut, in_running_order
 from tilestitch.pipeline.search.room import MOST_PARTS, room_for_results
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
@@ -49,19 +50,18 @@ def with_columns(candidate: Candidate, graph: Graph, machine: Accelerator) -> Ca
     return _in_pieces(graph, candidate, wanted) or candidate
 
 
-def with_makers_by_columns(candidate: Candidate, graph: Graph, machine: Accelerator, more: int = 0) -> Candidate:
-    """The candidate with kernels, and those whose results they alone read, in pieces; itself where all have room.
+def with_heads_in_turn(candidate: Candidate, graph: Graph, machine: Accelerator, more: int = 0) -> Candidate:
+    """The candidate with attention and its projections some heads at a time; itself where they have room as a whole.
 
-    Such as attention with its projections, some heads at a time. Each piece reads its own columns of the weights. There
-    are as few as it takes for all that one makes to have room beside what all read and make, or the next larger number
-    that divides all, or the one so many after it.
+    Each piece reads its own columns of the weights. There are as few pieces as it takes for all that one makes to have
+    room beside what all read and make; or the next number that divides all heads, so many times.
     """
     needs, room = PieceNeeds(graph), room_for_results(machine)
     known: dict[tuple, list[tuple[int, int]]] = {}
     wanted: dict[str, tuple[int, int]] = {}
     members: dict[str, tuple[Kernel, ...]] = {}
     taken = set[Kernel]()
-    for sink, kernels in _with_makers(graph, candidate):
+    for sink, kernels in _attentions(graph, candidate):
         group = tuple(name for kernel in kernels for name in kernel)
         key = signature(graph, [graph.by_name[name] for name in group])
         if key not in known:
@@ -73,10 +73,10 @@ def with_makers_by_columns(candidate: Candidate, graph: Graph, machine: Accelera
     return _in_pieces(graph, candidate, wanted, members) or candidate
 
 
-def _with_makers(graph: Graph, candidate: Candidate) -> Iterator[tuple[str, tuple[Kernel, ...]]]:
-    """Kernels that run whole, by their last operator, behind the products with weights that are made for them alone.
+def _attentions(graph: Graph, candidate: Candidate) -> Iterator[tuple[str, tuple[Kernel, ...]]]:
+    """Kernels that multiply results by results and run whole, behind the products with weights for them alone.
 
-    What lies between comes with them, such as the rotation of queries; all of one sub-graph.
+    By their last operator. What lies between comes with them, such as the rotation of queries; all of one sub-graph.
     """
     kernel_of = {name: kernel for kernel in candidate.kernels for name in kernel}
     cut_of = {name: at for at, cut in enumerate(candidate.cuts) for name in cut.operators}
@@ -93,7 +93,9 @@ def _with_makers(graph: Graph, candidate: Candidate) -> Iterator[tuple[str, tupl
         for maker in found.keys() - {kernel}:
             readers[maker].add(kernel)
     ends = {kernel_of[op.name] for name in graph.outputs for op in graph.producers.get(name, ())}
-    for kernel in candidate.kernels if whole else ():
+    for kernel in candidate.kernels:
+        if kernel not in whole or not any(_multiplies_results(graph, graph.by_name[name]) for name in kernel):
+            continue
         group, more = {kernel}, {kernel}
         while more:
             group |= more
@@ -103,7 +105,7 @@ def _with_makers(graph: Graph, candidate: Candidate) -> Iterator[tuple[str, tupl
             more = {one for one in near if readers[one] <= group and cut_of[one[-1]] == cut_of[kernel[-1]]}
         while idle := {one for one in group - multiplying - {kernel} if not makers[one].keys() & (group - {one})}:
             group -= idle
-        if kernel in whole and len(group) > 1:
+        if len(group) > 1:
             yield kernel[-1], tuple(sorted(group, key=lambda one: graph.position[one[-1]]))
 
 
@@ -164,6 +166,10 @@ def _cuttable(graph: Graph, candidate: Candidate) -> Columns:
             if axis is not None and graph.tensors[op.writes[0].tensor].shape == shape:
                 found[kernel[-1]] = axis
     return found
+
+
+def _multiplies_results(graph: Graph, op: Operator) -> bool:
+    return is_contraction(op) and not any(read.tensor in graph.constants for read in op.reads[:2])
 
 
 def _axis_of_weights(graph: Graph, op: Operator) -> int | None:
