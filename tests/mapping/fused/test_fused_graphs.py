@@ -42,6 +42,7 @@ def test_no_fused_mapping_of_a_tree_of_operators_costs_less():
     assert some + others > 0
 
 
+@pytest.mark.slow
 def test_no_fused_mapping_of_a_tree_of_four_operators_costs_less():
     """Two results may wait for a third, and blocks share further loops."""
     whole, _ = check_block("trees of four 1", 4, 4)
@@ -86,6 +87,7 @@ def check_times(name, cases, operators, most_loops, *, cells=False):
     assert fused > cases / 8, fused
 
 
+@pytest.mark.slow
 def test_no_fused_mapping_of_a_tree_of_operators_is_faster():
     """The same least latency, EDP and ED2P as among all mappings, whose times are worked out tile by tile."""
     check_times("trees in time 1", 2, 3, 2)
