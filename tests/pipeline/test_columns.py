@@ -11,19 +11,15 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.program import Kind, Program
 from tilestitch.kernels.instances import PieceNeeds
+from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.search.candidate import Candidate, Cut, candidate_of, in_running_order
-from tilestitch.pipeline.search.columns import (
-    _attentions,
-    _is_divided,
-    columns,
-    with_columns,
-    with_heads_in_turn,
-)
+from tilestitch.pipeline.search.columns import columns, with_columns
 from tilestitch.pipeline.search.evaluate import Evaluator
 from tilestitch.pipeline.search.fusing import with_attention
+from tilestitch.pipeline.search.heads import _attentions, _is_divided, with_heads_in_turn
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stage_files import stage_text, started
 from tilestitch.pipeline.strategies import strategy_named
@@ -54,6 +50,14 @@ def read_bytes(program: Program) -> dict[str, int]:
     return found
 
 
+def assert_computes(network: str, done: Compilation) -> None:
+    """The program of the schedule, read back from its file, computes what onnxruntime does."""
+    start = started(stage_text(done, Stage.SCHEDULE), "file.json")
+    again = resume_network(model(network, small=True), start, machine_named(MACHINE), Options(verify=True))
+    assert again.report is not None
+    assert again.report.outcome == "passed"
+
+
 @pytest.mark.parametrize("network", first(1, ("vit-b16", "bert-base-64", "resnet18")))
 def test_kernels_in_pieces_of_columns_read_their_weights_once(network):
     """The first kernels that are cut have as many pieces; the program computes what the network does."""
@@ -74,10 +78,7 @@ def test_kernels_in_pieces_of_columns_read_their_weights_once(network):
         weights = [name for name in weights if len(graph.tensors[name].shape) > 1]  # biases come whole
         assert weights
         assert all(read[name] == graph.tensors[name].size_bytes for name in weights)
-    start = started(stage_text(done, Stage.SCHEDULE), "file.json")
-    again = resume_network(model(network, small=True), start, machine, Options(verify=True))
-    assert again.report is not None
-    assert again.report.outcome == "passed"
+    assert_computes(network, done)
 
 
 def test_a_result_too_large_for_the_cores_is_cut():
@@ -126,10 +127,7 @@ def test_attention_runs_some_heads_at_a_time_where_its_operands_have_no_room(net
         assert weights
         if 64 // cut.pieces * weights[0].dtype.size_bytes >= machine.ddr.burst_bytes:
             assert [read[one.name] for one in weights] == [one.size_bytes for one in weights]
-    start = started(stage_text(done, Stage.SCHEDULE), "file.json")
-    again = resume_network(model(network, small=True), start, machine, Options(verify=True))
-    assert again.report is not None
-    assert again.report.outcome == "passed"
+    assert_computes(network, done)
 
 
 def test_pieces_of_several_kernels_share_neither_work_nor_weights():
@@ -163,7 +161,4 @@ def test_sub_graphs_make_only_what_the_outputs_need(pieces):
     tokens = graph.tensors[graph.by_name[sink].outputs[0]].shape[1]
     assert tokens > 1
     assert [box[:2] for box in boxes] == [(4, 1)] * pieces
-    start = started(stage_text(done, Stage.SCHEDULE), "file.json")
-    again = resume_network(model("vit-b16", small=True), start, machine_named(MACHINE), Options(verify=True))
-    assert again.report is not None
-    assert again.report.outcome == "passed"
+    assert_computes("vit-b16", done)

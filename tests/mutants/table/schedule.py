@@ -188,7 +188,7 @@ SCHEDULE = (
     ),
     Mutant(
         "pieces of columns may share weights",
-        "pipeline/search/columns.py",
+        "pipeline/search/heads.py",
         "return read == once and work ==",
         "return work ==",
         ("test_columns::test_pieces_of_several_kernels_share_neither_work_nor_weights",),

@@ -15,9 +15,10 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.tile_rule import Once, TileRoom, TileRule
 from tilestitch.pipeline.search.banding import with_bands
 from tilestitch.pipeline.search.candidate import NAME, Candidate
-from tilestitch.pipeline.search.columns import with_columns, with_heads_in_turn
+from tilestitch.pipeline.search.columns import with_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator, latency_cycles
 from tilestitch.pipeline.search.fusing import with_attention
+from tilestitch.pipeline.search.heads import with_heads_in_turn
 from tilestitch.pipeline.search.moves import WHOLE_ROOM, constants_of, with_fewer_cores, with_rules
 from tilestitch.pipeline.search.parting import with_folded_constants
 from tilestitch.pipeline.search.places import recounted
@@ -29,7 +30,7 @@ NEAR = 1.02  # slower than the fastest by this factor, both before instructions 
 FAR = 1.5  # a schedule that is slower than the fastest by this factor is not changed
 SLOW = 1.6  # a beginning that is estimated to take longer by this factor takes longer by `FAR`: 22 of 22 did
 OFTEN = 0.5  # of the time, for constants that come in every iteration: more samples an iteration are worth a look
-COUNTS = 4  # numbers of pieces of which it is looked at whether attention runs faster some heads at a time
+TURNS = 4  # numbers of pieces of which it is looked at whether attention runs faster some heads at a time
 LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
 
 
@@ -94,7 +95,7 @@ class _Beginnings:
         best, evaluator = self.fastest.candidate, self.evaluator
         graph = evaluator.graph(best)
         plain = dict.fromkeys((best, best.uncut(graph)))
-        ways = [with_heads_in_turn(one, graph, self.machine, more) for one in plain for more in range(COUNTS)]
+        ways = [with_heads_in_turn(one, graph, self.machine, more) for one in plain for more in range(TURNS)]
         self._add_if_faster([way for way in dict.fromkeys(ways) if way not in plain and way not in self.tried])
 
     def add_with_constants_once(self) -> None:
