@@ -20,9 +20,9 @@ from tilestitch.ir.program import Program
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_program
 from tilestitch.lower import refine
+from tilestitch.lower.moved import Stays, at_longer_gaps, together
 from tilestitch.lower.refine import refined
 from tilestitch.lower.reorder import scheduled, waiting
-from tilestitch.lower.staging import places_by_use
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.compile import compile_network, resume_network
 from tilestitch.pipeline.options import Options
@@ -81,7 +81,7 @@ def test_a_refined_schedule_is_faster_and_computes_the_same(network: str) -> Non
     assert again.report.latency_cycles == better.report.latency_cycles
 
 
-def test_sums_get_other_places_by_the_order_that_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffers_get_other_places_by_the_order_that_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two iterations; no byte is touched too early, the values are right, and the program is faster than with places
     by the order of lowering."""
 
@@ -102,7 +102,7 @@ def test_sums_get_other_places_by_the_order_that_was_found(monkeypatch: pytest.M
     verify_program(trace.program)
     buffers = trace.program.buffers
     pairs = trace.program.operand_buffer.reshape(2, -1)
-    inside = np.array([space.level is Level.ACCUMULATORS for space in trace.program.spaces])[buffers.space[pairs[0]]]
+    inside = np.array([space.level is not Level.DDR for space in trace.program.spaces])[buffers.space[pairs[0]]]
     assert trace.program.iterations == 2
     assert (buffers.address[pairs[0][inside]] == buffers.address[pairs[1][inside]]).all()
     assert too_early(trace) == []
@@ -110,14 +110,69 @@ def test_sums_get_other_places_by_the_order_that_was_found(monkeypatch: pytest.M
     assert trace.latency_cycles < given(compiled().trace).latency_cycles
 
 
-def test_a_buffer_lies_where_nothing_was_for_longest() -> None:
-    """Never where one is still used; none of them gets an address if one has no room."""
-    sizes, first, last = np.array([64, 64, 64, 128]), np.array([0, 1, 2, 7]), np.array([6, 1, 3, 9])
-    assert places_by_use(sizes, first, last, 256).tolist() == [0, 64, 128, 64]
-    assert places_by_use(sizes[:3], first[:3], last[:3], 128).tolist() == [0, 64, 64]
-    assert places_by_use(sizes, first, last, 128).tolist() == [0, 64, 64, 0]
-    assert places_by_use(sizes, first, np.array([8, 1, 3, 9]), 128).tolist() == []
-    assert places_by_use(sizes, first, last, 96).tolist() == []
+def test_a_buffer_moves_to_where_its_gap_is_longest() -> None:
+    """The third comes right behind the first. The second is over sooner, and elsewhere is room for the first."""
+    stays = _stays([64, 64, 64], [0, 1, 7], [6, 4, 9], [0, 10, 70])
+    assert at_longer_gaps(stays, np.array([0, 64, 0]), 1000, 128).tolist() == [0, 64, 64]
+    assert at_longer_gaps(stays, np.array([0, 64, 0]), 1000, 192).tolist() == [128, 64, 0]
+    assert at_longer_gaps(stays, np.array([0, 64, 0]), 10, 192).tolist() == [0, 64, 0]
+
+
+def test_what_shares_bytes_moves_as_one() -> None:
+    """The third is computed in place of the second, and the fourth in its half; the first is over before."""
+    sizes, address = np.array([64, 128, 128, 64]), np.array([0, 0, 0, 64])
+    first, last = np.array([0, 2, 4, 6]), np.array([1, 4, 8, 9])
+    assert together(sizes, address, first, last).tolist() == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_moved_buffers_never_share_bytes_at_the_same_time(seed: int) -> None:
+    """Unless they did so before; and the shortest gap of all grows no shorter."""
+    random = Random(seed)
+    begins = sorted(random.sample(range(60), 14))
+    lasts = [begin + random.choice((0, 1, 3, 9, 30)) for begin in begins]
+    sizes = [64 * random.randint(1, 3) for _ in begins]
+    room, address = 64 * random.randint(8, 14), list[int]()
+    for number, size in enumerate(sizes):
+        there = [at for at in range(number) if lasts[at] >= begins[number]]
+        free = [
+            at
+            for at in range(0, room - size + 64, 64)
+            if all(at >= address[one] + sizes[one] or at + size <= address[one] for one in there)
+        ]
+        if there and (not free or random.random() < 0.1):
+            free = [address[there[-1]]]  # in place of another
+        if not free or free[0] + size > room:
+            return
+        address.append(random.choice(free))
+    stays = _stays(sizes, begins, lasts, [10 * begin for begin in begins], np.array(address))
+    found = at_longer_gaps(stays, np.array(address), 400, room)
+    assert found.min() >= 0
+    assert (found + stays.size_bytes).max() <= room
+    gaps = []
+    for places in (np.array(address), found):
+        pairs = [
+            (a, b)
+            for a in range(len(sizes))
+            for b in range(a)
+            if stays.group[a] != stays.group[b]
+            and places[a] < places[b] + sizes[b]
+            and places[b] < places[a] + sizes[a]
+        ]
+        assert all(lasts[b] < begins[a] for a, b in pairs)
+        gaps.append(min((stays.begin_ticks[a] - stays.end_ticks[b] for a, b in pairs), default=400))
+    assert gaps[1] >= min(gaps[0], 400)
+    shifts = found - np.array(address)
+    assert (shifts == shifts[stays.group]).all()
+
+
+def _stays(
+    sizes: list[int], first: list[int], last: list[int], begins: list[int], address: np.ndarray | None = None
+) -> Stays:
+    """Buffers that are used until the tick of their last instruction, ten ticks each."""
+    size_bytes, firsts, lasts = np.array(sizes), np.array(first), np.array(last)
+    group = np.arange(len(sizes)) if address is None else together(size_bytes, address, firsts, lasts)
+    return Stays(size_bytes, firsts, lasts, np.array(begins), 10 * lasts, group)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -13,11 +13,12 @@ import numpy as np
 from tilestitch.ir.program import Program
 from tilestitch.ir.trace import Trace
 from tilestitch.lower.dependences import Dependences
-from tilestitch.lower.moved_sums import with_sums_moved
+from tilestitch.lower.moved import with_buffers_moved
 from tilestitch.lower.reorder import Waiting, in_order, list_schedule, needs_of, scheduled, waiting
 
 ROUNDS = 12  # back and forth, of each order that is begun with
-MOVED = 3  # how often sums get other places at most
+MOVED = 5  # how often buffers get other places at most
+HORIZONS = (200, 1600)  # of an iteration: how long gaps are looked for, the next one where one finds nothing
 
 
 def refined(
@@ -29,30 +30,36 @@ def refined(
     """The program in the fastest order that was found, with its trace; None where none is faster than it is.
 
     `trace` is that of the program as it is, `run` simulates one in another order, and `boxes` are the corners of its
-    regions, where known. As long as that helps, sums get other places by the fastest order, and the program another
+    regions, where known. As long as that helps, buffers get other places by the fastest order, and the program another
     order with these.
     """
-    best = _in_better_order(program, trace, run, boxes)
+    known = needs_of(program, boxes)
+    if known is None:
+        return None
+    best = _in_better_order(program, trace, run, known)
+    ticks = trace.end_ticks[: len(program) // program.iterations].max(initial=0)
+    horizons = [int(ticks) // parts for parts in HORIZONS]
     for _ in range(MOVED):
         now = (program, trace) if best is None else best
-        moved = with_sums_moved(now[0])
-        found = None if moved is None else _in_better_order(moved, now[1], run, boxes)
-        if found is None:
+        moved = with_buffers_moved(*now, horizons[0])
+        known = None if moved is None else needs_of(moved, boxes)
+        found = None if moved is None or known is None else _in_better_order(moved, now[1], run, known)
+        if found is not None:
+            best = found
+            continue
+        del horizons[0]
+        if not horizons:
             break
-        best = found
     return best
 
 
 def _in_better_order(
-    program: Program, trace: Trace, run: Callable[[Program], Trace], boxes: tuple[np.ndarray, np.ndarray] | None
+    program: Program, trace: Trace, run: Callable[[Program], Trace], known: Dependences
 ) -> tuple[Program, Trace] | None:
     """The program in an order that is faster than `trace`, with its trace; None where none was found.
 
     Two orders are begun with: that of the longest paths, and the program's own, both as list schedules.
     """
-    known = needs_of(program, boxes)
-    if known is None:
-        return None
     length = len(program) // program.iterations
     engine = program.engine[:length].astype(np.int64)
     ticks = (trace.end_ticks - trace.start_ticks)[:length]

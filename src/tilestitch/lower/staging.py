@@ -7,7 +7,7 @@ import numpy as np
 from tilestitch.base.jit import lending, tiered
 from tilestitch.base.units import ALIGNMENT_BYTES, aligned
 
-BEGIN, LATEST = 0, 1  # of a stretch, which ends where the next begins: the last kernel (or use) there, or -1
+BEGIN, LATEST = 0, 1  # of a stretch, which ends where the next begins: the last kernel that had something there, or -1
 
 
 class Staging:
@@ -75,38 +75,16 @@ def places(
         if number > 0 and in_turn:
             at = behind if behind + size <= high else low
         else:
-            at, _ = _oldest(rows, count, behind, size, low, high)
+            at = _oldest(rows, count, behind, size, low, high)
         found[number] = at
         behind = at + -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         count = _use(rows, count, kernel, at, behind)
     return found, rows[:count].copy()
 
 
-@tiered
-def places_by_use(sizes: np.ndarray, first: np.ndarray, last: np.ndarray, size_bytes: int) -> np.ndarray:
-    """Addresses of buffers in a memory of that size, each where nothing was for longest; none if one has no room.
-
-    They are in the order of their `first` uses, which none of those that lie there may follow with its `last` use.
-    """
-    rows = np.empty((1 + 2 * len(sizes), 2), np.int64)
-    rows[0, BEGIN], rows[0, LATEST] = 0, -1
-    found, behind, count = np.empty(len(sizes), np.int64), 0, 1
-    for number, size in enumerate(sizes):
-        at, before = _oldest(rows, count, behind, size, 0, size_bytes)
-        if before == -2 or before >= first[number]:
-            return found[:0]
-        found[number] = at
-        behind = at + -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
-        count = _use(rows, count, last[number], at, behind)
-    return found
-
-
 @lending
-def _oldest(rows: np.ndarray, count: int, behind: int, size: int, low: int, high: int) -> tuple[int, int]:
-    """The address whose last use is the earliest, and that use; `behind` first of several, then the least.
-
-    -2 as that use where the size has no room between `low` and `high`.
-    """
+def _oldest(rows: np.ndarray, count: int, behind: int, size: int, low: int, high: int) -> int:
+    """The address of which the last kernel that had something there is the earliest; `behind` first, then the least."""
     best, earliest, begun = low, -2, -(-low // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
     for number in range(-2, count):
         at = behind if number == -2 else begun if number == -1 else rows[number, BEGIN]
@@ -122,7 +100,7 @@ def _oldest(rows: np.ndarray, count: int, behind: int, size: int, low: int, high
             latest = max(latest, rows[other, LATEST])
         if earliest == -2 or latest < earliest or (latest == earliest and best != behind and at < best):
             best, earliest = at, latest
-    return best, earliest
+    return best
 
 
 @lending
