@@ -1,6 +1,7 @@
 """Orders that a simulation made better: no slower, as right as any other, and kept by a file of a schedule."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from random import Random
 
@@ -19,10 +20,10 @@ from tilestitch.ir.choices import Stage
 from tilestitch.ir.program import Program
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_program
-from tilestitch.lower import refine
 from tilestitch.lower.moved import Stays, at_longer_gaps, together
-from tilestitch.lower.refine import refined
+from tilestitch.lower.refine import FULL, Depth, refined
 from tilestitch.lower.reorder import scheduled, waiting
+from tilestitch.pipeline import stages
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.compile import compile_network, resume_network
 from tilestitch.pipeline.options import Options
@@ -106,7 +107,7 @@ def test_buffers_get_other_places_by_the_order_that_was_found(monkeypatch: pytes
     assert trace.program.iterations == 2
     assert (buffers.address[pairs[0][inside]] == buffers.address[pairs[1][inside]]).all()
     assert too_early(trace) == []
-    monkeypatch.setattr(refine, "MOVED", 0)
+    monkeypatch.setattr(stages, "refined", partial(refined, depth=Depth(FULL.rounds, moved=0)))
     assert trace.latency_cycles < given(compiled().trace).latency_cycles
 
 

@@ -560,6 +560,30 @@ def test_a_refined_schedule_is_compiled_once():
     assert not evaluator.compiled(scene.candidate).partition.schedule.refined
 
 
+def test_of_the_fastest_the_one_that_is_fastest_at_a_glimpse_is_refined(monkeypatch):
+    """Not the fastest as it is; each of them is another schedule, and a glimpse makes none of them slower."""
+    monkeypatch.setitem(search.BUDGETS, Effort.MEDIUM, FEW)
+    looked, refined = [], []
+    glimpsed, evaluate = Evaluator.glimpsed, Evaluator.evaluate
+
+    def noted(self, candidate):
+        looked.append((evaluate(self, candidate).latency_cycles, candidate))
+        assert glimpsed(self, candidate) <= looked[-1][0]
+        return -len(looked)
+
+    def evaluated(self, candidate, *limits):
+        refined.extend([candidate] if candidate.refined else [])
+        return evaluate(self, candidate, *limits)
+
+    monkeypatch.setattr(Evaluator, "glimpsed", noted)
+    monkeypatch.setattr(Evaluator, "evaluate", evaluated)
+    compiled("resnet18", effort=Effort.MEDIUM)
+    cycles = [one for one, _ in looked]
+    assert 1 < len(cycles) <= search.GLIMPSED
+    assert cycles == sorted(set(cycles))
+    assert refined == [replace(looked[-1][1], refined=True)]
+
+
 def test_with_more_samples_what_runs_whole_stays_whole():
     """And other pieces are as large as before, along any axis."""
     evaluator, scene = scene_of("resnet18", batch=2)

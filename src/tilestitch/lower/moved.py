@@ -152,7 +152,7 @@ def at_longer_gaps(stays: Stays, address: np.ndarray, horizon_ticks: int, room_b
                     beside = near[choice // 2]
                     place = found[beside] + sizes[beside] if choice % 2 == 0 else found[beside] - (high - low)
                 if 0 <= place <= room_bytes - (high - low):
-                    gap = _gap(stays, found, members, place - low, near[:others], horizon_ticks, longest)
+                    gap = _gap(stays, found, members, int(place - low), near[:others], horizon_ticks, longest)
                     if gap > longest:
                         longest, best = gap, place
             if best != low:
@@ -180,7 +180,7 @@ def _gap(
     """
     gap = horizon_ticks
     for one in members:
-        begin = address[one] + shift
+        begin = int(address[one]) + shift
         for other in near:
             if address[other] >= begin + stays.size_bytes[one] or begin >= address[other] + stays.size_bytes[other]:
                 continue
@@ -190,7 +190,7 @@ def _gap(
                 between = stays.begin_ticks[other] - stays.end_ticks[one]
             else:
                 return -1
-            gap = min(gap, max(between, 0))
+            gap = min(gap, max(0, int(between)))
             if gap <= least:
                 return gap
     return gap

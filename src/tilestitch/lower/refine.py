@@ -7,17 +7,27 @@ and is not needed there disappears. How long each takes is that of the last simu
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from tilestitch.ir.program import Program
 from tilestitch.ir.trace import Trace
 from tilestitch.lower.dependences import Dependences
+from tilestitch.lower.hazards import corners
 from tilestitch.lower.moved import with_buffers_moved
 from tilestitch.lower.reorder import Waiting, in_order, list_schedule, needs_of, scheduled, waiting
 
-ROUNDS = 12  # back and forth, of each order that is begun with
-MOVED = 5  # how often buffers get other places at most
+
+class Depth(NamedTuple):
+    """How much is tried."""
+
+    rounds: int  # back and forth, of each order that is begun with
+    moved: int  # how often buffers get other places at most
+
+
+FULL = Depth(12, 5)
+GLIMPSE = Depth(2, 1)  # a tenth of the time: which of several programs will be the fastest, it says nearly always
 HORIZONS = (200, 1600)  # of an iteration: how long gaps are looked for, the next one where one finds nothing
 
 
@@ -26,6 +36,7 @@ def refined(
     trace: Trace,
     run: Callable[[Program], Trace],
     boxes: tuple[np.ndarray, np.ndarray] | None = None,
+    depth: Depth = FULL,
 ) -> tuple[Program, Trace] | None:
     """The program in the fastest order that was found, with its trace; None where none is faster than it is.
 
@@ -33,17 +44,20 @@ def refined(
     regions, where known. As long as that helps, buffers get other places by the fastest order, and the program another
     order with these.
     """
+    boxes = corners(program.regions) if boxes is None else boxes
     known = needs_of(program, boxes)
     if known is None:
         return None
-    best = _in_better_order(program, trace, run, known)
+    best = _in_better_order(program, trace, run, known, depth.rounds)
     ticks = trace.end_ticks[: len(program) // program.iterations].max(initial=0)
     horizons = [int(ticks) // parts for parts in HORIZONS]
-    for _ in range(MOVED):
+    for _ in range(depth.moved):
         now = (program, trace) if best is None else best
         moved = with_buffers_moved(*now, horizons[0])
         known = None if moved is None else needs_of(moved, boxes)
-        found = None if moved is None or known is None else _in_better_order(moved, now[1], run, known)
+        found = None
+        if moved is not None and known is not None:
+            found = _in_better_order(moved, now[1], run, known, depth.rounds)
         if found is not None:
             best = found
             continue
@@ -54,7 +68,7 @@ def refined(
 
 
 def _in_better_order(
-    program: Program, trace: Trace, run: Callable[[Program], Trace], known: Dependences
+    program: Program, trace: Trace, run: Callable[[Program], Trace], known: Dependences, rounds: int
 ) -> tuple[Program, Trace] | None:
     """The program in an order that is faster than `trace`, with its trace; None where none was found.
 
@@ -68,7 +82,7 @@ def _in_better_order(
     own, _ = scheduled(engine, ticks, forward, np.arange(length))
     best: tuple[Program, Trace] | None = None
     for order in (list_schedule(engine, ticks, known), own):
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             other = in_order(program, known, order)
             found = run(other)
             if found.latency_cycles < (trace if best is None else best[1]).latency_cycles:

@@ -39,6 +39,7 @@ COMPACTED = 10  # so many of the fastest are compacted, also where the budget is
 LAST = ("together", "pick", "pack")  # tried of what was found, also where the budget is spent
 DEAR = ("together", "pack")  # those of them that are left out with low effort: all kernels are lowered again
 AT_LAST = ("refine",)  # tried behind them, with more than low effort: it simulates many orders
+GLIMPSED = 6  # so many of the fastest, of which it is tried of the one that gains most by a glimpse of it
 LATER = ("binding", "divide", "across")  # what is tried of the last beginning: it seldom decides which one is the best
 UNFIT = 4  # so many candidates that do not fit or are slow by estimate count as one that was simulated
 KNOWN = 16  # so many that come to what was simulated before do
@@ -161,6 +162,14 @@ class _State:
     seen: set[Candidate]
     first_cycles: int  # of the best beginning
     tallies: dict[str, Tally] = field(default_factory=lambda: {kind: Tally() for kind in MOVES})
+    leading: dict[int, Evaluated] = field(default_factory=dict)  # the first of each of the least latencies
+
+    def note(self, one: Evaluated) -> None:
+        """Count a candidate among the fastest, if it is one of them."""
+        self.leading.setdefault(one.latency_cycles, one)
+        for cycles in sorted(self.leading)[GLIMPSED:]:
+            del self.leading[cycles]
+        self.best = one if one.latency_cycles < self.best.latency_cycles else self.best
 
 
 @dataclass(slots=True)
@@ -256,7 +265,10 @@ def _begun(
         return None
     best = min(found, key=latency_cycles)
     lines = [Line([one]) for one in found if one.latency_cycles <= FAR * best.latency_cycles]
-    return _State(best, lines, set(tried), best.latency_cycles)
+    state = _State(best, lines, set(tried), best.latency_cycles)
+    for one in found:
+        state.note(one)
+    return state
 
 
 def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budget, batches: Sequence[int]) -> None:
@@ -293,7 +305,9 @@ def _try_last(request: Request, spending: _Spending, state: _State) -> None:
         if line.fastest is not polished:
             _try_moves(request, state, spending, (), inf, Line([line.fastest], greedy=True, kinds=last))
     if not is_low:
-        _try_moves(request, state, spending, (), inf, Line([state.best], greedy=True, kinds=AT_LAST))
+        leading = [state.leading[cycles] for cycles in sorted(state.leading)]
+        promising = min(leading, key=lambda one: spending.evaluator.glimpsed(one.candidate))
+        _try_moves(request, state, spending, (), inf, Line([promising], greedy=True, kinds=AT_LAST))
 
 
 def _try_moves(
@@ -321,7 +335,7 @@ def _try_moves(
             continue
         spending.tries += 1
         line.add(one)
-        state.best = one if one.latency_cycles < state.best.latency_cycles else state.best
+        state.note(one)
 
 
 def _next(

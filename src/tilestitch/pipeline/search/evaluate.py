@@ -17,6 +17,7 @@ from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify_schedule import verify_partition
 from tilestitch.lower.limits import steps_of
 from tilestitch.lower.program import Lowered, lower
+from tilestitch.lower.refine import GLIMPSE, refined
 from tilestitch.lower.reorder import reordered
 from tilestitch.pipeline.compilation import Compilation, Way, given
 from tilestitch.pipeline.networks import Networks
@@ -175,6 +176,19 @@ class Evaluator:
         """A candidate through every stage, checked where that is asked for; `alone`: sharing nothing with others."""
         if self._refined is not None and self._refined[0] == candidate and not alone:
             return self._refined[1]
+        done = self._written(candidate, alone=alone)
+        stitched = strategy_by_hand(candidate.partition(done.graph).schedule).stitched
+        return simulated(self._asked(candidate), done, stitched=stitched)
+
+    def glimpsed(self, candidate: Candidate) -> int:
+        """The latency of a candidate whose order of instructions is refined a little; see `refine`."""
+        program = given(self._written(candidate).program)
+        trace = self._run(program)
+        found = refined(program, trace, self._run, depth=GLIMPSE)
+        return (trace if found is None else found[1]).latency_cycles
+
+    def _written(self, candidate: Candidate, *, alone: bool = False) -> Compilation:
+        """A candidate up to its program."""
         request, batch = self._asked(candidate), candidate.batch
         graph = self.graph(candidate)
         partition = candidate.partition(graph)
@@ -190,10 +204,9 @@ class Evaluator:
         )
         if request.options.verify:
             verify_partition(partition, graph, request.machine)
-        strategy = strategy_by_hand(partition.schedule)
         shared = None if alone else self._known(candidate)
-        done = scheduled(request, request.policy(strategy), done, shared)
-        return simulated(request, lowered(request, done, shared), stitched=strategy.stitched)
+        policy = request.policy(strategy_by_hand(partition.schedule))
+        return lowered(request, scheduled(request, policy, done, shared), shared)
 
     def _asked(self, candidate: Candidate) -> Request:
         """The request, with the rules of the candidate."""
