@@ -361,6 +361,25 @@ def test_no_choice_is_faster_than_the_checker_says():
     assert more > compared / 2
 
 
+STOPS = """
+name: stops
+mac_pj: 1
+memories:
+  - {name: rf, size: 2, operands: [W], read_pj: 1, write_pj: 1, serves: [], ports: [{width_bits: 1024}]}
+  - {name: dram, size: 1 MiB, operands: [I, W, O], read_pj: 9, write_pj: 9, serves: [], ports: [
+      {width_bits: 8, operands: [W]}, {width_bits: 1024, operands: [I]}, {width_bits: 8, operands: [O]}]}
+"""
+
+
+def test_a_step_takes_a_cycle_beside_all_stops_although_it_ends_early():
+    """Results take two cycles of each step, and each weight stops the units for two: these come to the steps."""
+    nest = einsum_nest("O[m,n] += W[m,n] * I[n]; m=8 n=4")
+    bare = PlacedNest(nest, 16, ("W", "I", "O"), (), parse_tree(STOPS, "stops.yaml"))
+    (least,) = least_cycles_of(spread_list(bare, SpatialSpace()), Sums.FULL, np.arange(1)).tolist()
+    found = best_mapping(bare, objective=Objective.LATENCY)
+    assert 3 * 32 <= least <= found.price.latency_cycles
+
+
 WINDOWS = """
 name: windows
 mac_pj: 1

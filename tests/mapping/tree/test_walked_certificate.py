@@ -189,15 +189,20 @@ def test_potentials_of_the_walk_that_are_too_high_are_noticed():
         placed, sums = random_problem(seed, "plain")
         cuts = walk_tables(placed, sums).cuts
         costs = np.stack([cuts.price, *cuts.sums], axis=-1)
-        found = onwards(cuts, costs)
-        assert broken_onwards(cuts, costs, found) == 0
-        of_inputs = range(cuts.first[cuts.write])
-        known = [place for place in np.ndindex(found.shape) if place[1] == 0 or place[0] not in of_inputs]
+        many = np.array([1 + seed.randrange(costs.shape[2]) for _ in cuts.first[1:]], np.int64)  # of each operand
+        found = onwards(cuts, costs, many)
+        assert broken_onwards(cuts, costs, many, found) == 0
+        of_cuts = np.repeat(np.arange(len(many)), np.diff(cuts.first))
+        known = [
+            place
+            for place in np.ndindex(found.shape)
+            if place[3] < many[of_cuts[place[0]]] and (place[1] == 0 or of_cuts[place[0]] == cuts.write)
+        ]
         for place in seed.sample(known, min(400, len(known))):
             if found[place] < 2**61:
                 more = found.copy()
                 more[place] += 1
-                assert broken_onwards(cuts, costs, more) > 0, place
+                assert broken_onwards(cuts, costs, many, more) > 0, place
                 raised += 1
     assert raised > 1000
 

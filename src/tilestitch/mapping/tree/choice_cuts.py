@@ -282,3 +282,52 @@ def kept_inside(arrays: Arrays, choice: Choice, operand: int, cut: int) -> int:
     """
     is_at_units = cut == 0 and operand < len(arrays.axes) - 1
     return 1 if is_at_units and not arrays.has_latches else choice.stays[operand]
+
+
+@inner
+def own_tiles(arrays: Arrays, choice: Choice, operand: int) -> tuple[np.ndarray, np.ndarray]:
+    """The tiles of the loops that move an operand, [tile, loop]; by prime and tile that one so much larger, or -1."""
+    tiles, loops = choice.sizes[operand], len(choice.counts)
+    own = np.empty(len(choice.primes), np.int64)
+    many = 0
+    for row in range(len(choice.primes)):
+        if arrays.moving[operand, choice.primes[row, 0]]:
+            own[many] = row
+            many += 1
+    up, sizes = np.full((many, tiles), -1, np.int64), np.ones((tiles, loops), np.int64)
+    for at in range(tiles):
+        for loop in range(loops):
+            if arrays.moving[operand, loop]:
+                sizes[at, loop] = choice.divisors[loop, at // choice.units[operand, loop] % choice.counts[loop]]
+        for prime in range(many):
+            loop = choice.primes[own[prime], 0]
+            number = at // choice.units[operand, loop] % choice.counts[loop]
+            larger = choice.above[own[prime], number]
+            if larger >= 0:
+                up[prime, at] = at + (larger - number) * choice.units[operand, loop]
+    return sizes, up
+
+
+@lending
+def from_larger(up: np.ndarray, many: int, here: np.ndarray) -> None:
+    """Of every tile the least of itself and of all larger ones; `here` is [tile, number], the first so many count."""
+    for prime in range(len(up)):
+        for tile in range(len(here) - 1, -1, -1):
+            larger = up[prime, tile]
+            if larger >= 0:
+                for number in range(many):
+                    if here[larger, number] < here[tile, number]:
+                        here[tile, number] = here[larger, number]
+
+
+@lending
+def above_larger(up: np.ndarray, many: int, here: np.ndarray) -> int:
+    """How many numbers are more than at a tile that is a prime larger."""
+    broken = 0
+    for prime in range(len(up)):
+        for tile in range(len(here)):
+            larger = up[prime, tile]
+            if larger >= 0:
+                for number in range(many):
+                    broken += here[tile, number] > here[larger, number]
+    return broken

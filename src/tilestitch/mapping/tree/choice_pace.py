@@ -3,7 +3,8 @@
 A port moves at least what its operands move through it if each had all memories for itself. A step takes as long as
 the port that is busiest with its results, but that steps begin up to two of these times less one cycle early: where
 they have to end before the units may stop, before the first one, or behind the last. What comes before and behind all
-steps adds to them; and where crossings stop the units, what they move through one port as often as it comes.
+steps adds to them; and where crossings stop the units, what they move through one port as often as it comes. However
+early steps end, each takes a cycle, and all stops at a port come to these.
 """
 
 from typing import NamedTuple
@@ -11,18 +12,25 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
-from tilestitch.mapping.tree.choice_cuts import Choice, Task, cut_at, elements_of, kept_inside, others_add, taken_choice
+from tilestitch.mapping.tree.choice_cuts import (
+    Choice,
+    Task,
+    cut_at,
+    elements_of,
+    from_larger,
+    kept_inside,
+    others_add,
+    own_tiles,
+    taken_choice,
+)
 from tilestitch.mapping.tree.outside_in import NEVER
 from tilestitch.mapping.tree.quick_arrays import TOGETHER
 from tilestitch.mapping.tree.quick_prices import no_choice
 
 _MOST_CYCLES = 2.0**59
-_ALL, _STOPS, _IN, _OUT = (
-    0,
-    1,
-    2,
-    3,
-)  # cycles of a port: in all, while units stop, of every crossing once inwards, outwards
+# cycles of a port: in all; while units stop, without those that steps end early; of every crossing once inwards, and
+# outwards; while units stop
+_ALL, _STOPS, _IN, _OUT, _LONGEST = range(5)
 
 
 class Ports(NamedTuple):
@@ -74,58 +82,63 @@ def _serve(
 
 
 @inner
+def _own_ports(task: Task, ports: Ports, operand: int) -> np.ndarray:
+    """The ports through which an operand goes."""
+    used = np.zeros(ports.many, np.bool_)
+    for level in range(task.arrays.levels[operand]):
+        for side in range(2):
+            for at in range(2):
+                if ports.number[operand, level, side, at] >= 0:
+                    used[ports.number[operand, level, side, at]] = True
+    return np.flatnonzero(used)
+
+
+@inner
 def _least(task: Task, ports: Ports, choice: Choice, operand: int, early: float) -> np.ndarray:
-    """The least cycles of every port for one operand, by kind; of each stop without those that steps end early."""
+    """The least cycles of every port for one operand, by kind; the last one only where steps may end early."""
     is_write = operand == len(task.arrays.axes) - 1
-    cuts, tiles, loops = task.first[operand + 1] - task.first[operand], choice.sizes[operand], len(choice.counts)
-    behind, here = np.zeros((4, ports.many, tiles)), np.zeros((4, ports.many, tiles))
-    served, tile = np.zeros((2, ports.many)), np.ones(loops, np.int64)
+    cuts, tiles = task.first[operand + 1] - task.first[operand], choice.sizes[operand]
+    own, (sizes, up) = _own_ports(task, ports, operand), own_tiles(task.arrays, choice, operand)
+    kinds = 5 if early > 0 else 4
+    many = kinds * len(own)
+    behind, here = np.zeros((tiles, many)), np.zeros((tiles, many))  # by tile: every kind of each port
+    served = np.zeros((2, ports.many))
     for cut in range(cuts - 1, -1, -1):
         crossing = cut + 1 if is_write else cut
         stays = kept_inside(task.arrays, choice, operand, cut)
-        for at in range(tiles - 1, -1, -1):
-            times = choice.placed.total // stays
-            for loop in range(loops):
-                if task.arrays.moving[operand, loop]:
-                    tile[loop] = choice.divisors[loop, at // choice.units[operand, loop] % choice.counts[loop]]
-                    times //= tile[loop]
+        over, under = choice.over[operand], choice.under[operand]
+        for at in range(tiles):
+            tile, times = sizes[at], choice.placed.total // stays
             price, _, partial = cut_at(task.relaxed, choice, operand, cut, tile, stays, (0, task.final_sums))
-            if price >= NEVER:
-                here[:, :, at] = np.inf
-            elif cut == cuts - 1:
-                here[:, :, at] = behind[:, :, at]
-            else:
-                held = 1.0
-                if crossing > 0:
-                    count, parts = elements_of(
-                        task.arrays, choice.over[operand, crossing], choice.under[operand, crossing], operand, tile
-                    )
-                    held = np.rint(count / parts)
-                together, apart = elements_of(
-                    task.arrays, choice.over[operand, crossing + 1], choice.under[operand, crossing + 1], operand, tile
-                )
-                amounts = (held, np.rint(together / apart), int(partial))
-                _serve(task, ports, choice, (operand, crossing), amounts, served)
-                for port in range(ports.many):
-                    inwards, outwards = served[0, port], served[1, port]
-                    cycles = (inwards + outwards) * times
-                    here[_ALL, port, at] = behind[_ALL, port, at] + cycles
-                    here[_STOPS, port, at] = behind[_STOPS, port, at]
-                    if not ports.hides[operand, crossing]:
-                        here[_STOPS, port, at] += max(0.0, inwards + outwards - early) * times
-                    here[_IN, port, at] = behind[_IN, port, at] + inwards
-                    here[_OUT, port, at] = behind[_OUT, port, at] + outwards
-            for row in range(len(choice.primes)):
-                loop = choice.primes[row, 0]
-                if task.arrays.moving[operand, loop]:
-                    number = at // choice.units[operand, loop] % choice.counts[loop]
-                    if choice.above[row, number] >= 0:
-                        larger = at + (choice.above[row, number] - number) * choice.units[operand, loop]
-                        for kind in range(4):
-                            for port in range(ports.many):
-                                here[kind, port, at] = min(here[kind, port, at], here[kind, port, larger])
+            if price >= NEVER or cut == cuts - 1:
+                for one in range(many):
+                    here[at, one] = np.inf if price >= NEVER else behind[at, one]
+                continue
+            for loop in range(len(tile)):
+                times //= tile[loop]
+            held = 1.0
+            if crossing > 0:
+                count, parts = elements_of(task.arrays, over[crossing], under[crossing], operand, tile)
+                held = np.rint(count / parts)
+            together, apart = elements_of(task.arrays, over[crossing + 1], under[crossing + 1], operand, tile)
+            amounts = (held, np.rint(together / apart), int(partial))
+            _serve(task, ports, choice, (operand, crossing), amounts, served)
+            for number in range(len(own)):
+                inwards, outwards, first = served[0, own[number]], served[1, own[number]], kinds * number
+                stops = 0.0 if ports.hides[operand, crossing] else inwards + outwards
+                here[at, first + _ALL] = behind[at, first + _ALL] + (inwards + outwards) * times
+                here[at, first + _STOPS] = behind[at, first + _STOPS] + max(0.0, stops - early) * times
+                here[at, first + _IN] = behind[at, first + _IN] + inwards
+                here[at, first + _OUT] = behind[at, first + _OUT] + outwards
+                if early > 0:
+                    here[at, first + _LONGEST] = behind[at, first + _LONGEST] + stops * times
+        from_larger(up, many, here)
         behind, here = here, behind
-    return behind[:, :, 0].copy()
+    found = np.zeros((5, ports.many))
+    for number in range(len(own)):
+        for kind in range(kinds):
+            found[kind, own[number]] = behind[0, kinds * number + kind]
+    return found
 
 
 @compiled
@@ -140,7 +153,7 @@ def least_cycles(task: Task, ports: Ports, spread: tuple[np.ndarray, np.ndarray,
         choice = taken_choice(task, empty, over[number], under[number], steps[number])
         start = 1 if choice.stays[operands - 1] > 1 or others_add(task.arrays, choice, 0) else 0
         _serve(task, ports, choice, (operands - 1, 0), (1.0, 1.0, start), served)
-        total = np.zeros((4, ports.many))
+        total = np.zeros((5, ports.many))
         total[_ALL], total[_IN], total[_OUT] = (served[0] + served[1]) * choice.placed.total, served[0], served[1]
         step = max(1.0, (served[0] + served[1]).max())
         early = 2 * (step - 1)
@@ -148,5 +161,6 @@ def least_cycles(task: Task, ports: Ports, spread: tuple[np.ndarray, np.ndarray,
             total += _least(task, ports, choice, operand, early)
         once = total[_IN].max() + total[_OUT].max() - early
         most = max(total[_ALL].max(), choice.placed.total * step + max(total[_STOPS].max(), once))
+        most = max(most, choice.placed.total + total[_LONGEST].max())  # a step takes a cycle, even if it ends early
         found[number] = int(most) if most < _MOST_CYCLES else NEVER
     return found

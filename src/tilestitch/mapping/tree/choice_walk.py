@@ -14,10 +14,13 @@ from tilestitch.base.jit import compiled, inner, lending
 from tilestitch.mapping.tree.choice_cuts import (
     Choice,
     Task,
+    above_larger,
     cut_at,
     fits,
+    from_larger,
     kept_inside,
     others_add,
+    own_tiles,
     returns,
     taken_choice,
 )
@@ -37,26 +40,8 @@ def _potentials(task: Task, choice: Choice, operand: int) -> tuple[np.ndarray, i
     """
     arrays = task.relaxed
     cuts, tiles = task.first[operand + 1] - task.first[operand], choice.sizes[operand]
-    loops = len(choice.counts)
-    own = np.empty(len(choice.primes), np.int64)
-    many = 0
-    for row in range(len(choice.primes)):
-        if arrays.moving[operand, choice.primes[row, 0]]:
-            own[many] = row
-            many += 1
-    above = np.full((many, tiles), -1, np.int64)  # by prime and tile: the tile that is so much larger
-    sizes = np.ones((tiles, loops), np.int64)
-    for at in range(tiles):
-        for loop in range(loops):
-            if arrays.moving[operand, loop]:
-                sizes[at, loop] = choice.divisors[loop, at // choice.units[operand, loop] % choice.counts[loop]]
-        for prime in range(many):
-            loop = choice.primes[own[prime], 0]
-            number = at // choice.units[operand, loop] % choice.counts[loop]
-            larger = choice.above[own[prime], number]
-            if larger >= 0:
-                above[prime, at] = at + (larger - number) * choice.units[operand, loop]
-    found = np.full((cuts + 1, 2, tiles), NEVER, np.int64)
+    sizes, up = own_tiles(arrays, choice, operand)
+    found = np.full((cuts + 1, 2, tiles, 1), NEVER, np.int64)
     prices, leaving = np.empty((2, tiles), np.int64), np.empty((2, tiles), np.int64)
     found[cuts] = 0
     sides = 2 if operand == len(arrays.axes) - 1 else 1
@@ -64,22 +49,18 @@ def _potentials(task: Task, choice: Choice, operand: int) -> tuple[np.ndarray, i
     for cut in range(cuts - 1, -1, -1):
         kept = kept_inside(arrays, choice, operand, cut)
         for side in range(sides):
-            here = found[cut, side]
-            for at in range(tiles - 1, -1, -1):
+            for at in range(tiles):
                 price, _, partial = cut_at(arrays, choice, operand, cut, sizes[at], kept, (side, task.final_sums))
                 if price < 0:
                     return found, -1
-                least = min(NEVER, price + found[cut + 1, partial, at])
-                for prime in range(many):
-                    if above[prime, at] >= 0:
-                        least = min(least, here[above[prime, at]])
-                here[at], prices[side, at], leaving[side, at] = least, price, partial
+                found[cut, side, at, 0] = min(NEVER, price + found[cut + 1, partial, at, 0])
+                prices[side, at], leaving[side, at] = price, partial
+            from_larger(up, 1, found[cut, side])
             for at in range(tiles):
-                if prices[side, at] < NEVER and here[at] > prices[side, at] + found[cut + 1, leaving[side, at], at]:
-                    broken += 1
-                for prime in range(many):
-                    if above[prime, at] >= 0 and here[at] > here[above[prime, at]]:
-                        broken += 1
+                if prices[side, at] < NEVER:
+                    behind = found[cut + 1, leaving[side, at], at, 0]
+                    broken += found[cut, side, at, 0] > prices[side, at] + behind
+            broken += above_larger(up, 1, found[cut, side])
         if sides == 1:
             found[cut, 1] = found[cut, 0]
     return found, broken
@@ -320,7 +301,7 @@ def judged(
             elif broken > 0:
                 ended = BROKEN
             potentials[offsets[operand] : offsets[operand + 1]] = own.reshape(-1)
-            bound = min(NEVER, bound + own[0, start if operand == write and not loose else 0, 0])
+            bound = min(NEVER, bound + own[0, start if operand == write and not loose else 0, 0, 0])
         value, used = 0, 0
         if ended == SETTLED and bound < limits[number]:
             beside = int(at_units)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
+from tilestitch.mapping.tree.choice_cuts import above_larger, from_larger
 from tilestitch.mapping.tree.outside_in import NEVER, SETTLED, SURVIVED, TOO_MANY
 from tilestitch.mapping.tree.pace import FOLLOWED, INPUTS, THROUGH
 from tilestitch.mapping.tree.walk_tables import AFTER, BEFORE, BRINGS, OCCUPIED, STOPPED, STOPPING, WalkCuts
@@ -31,9 +32,8 @@ class Least(NamedTuple):
     """Of each cut and the later ones of its operand the least from a tile on: [cut, whether sums arrive, tile, *]."""
 
     price: np.ndarray  # one
-    sums: (
-        np.ndarray
-    )  # by sum, up to those of occupied ports: before and after all steps once, else as often as they come
+    sums: np.ndarray  # by column; before and after all steps once, else as often as they come
+    column: np.ndarray  # by operand and sum, up to those of occupied ports: where the operand has it, or -1
 
 
 class Target(NamedTuple):
@@ -58,55 +58,60 @@ class Walk(NamedTuple):
     pace: np.ndarray  # by the numbers of one tile, and every sum
 
 
+@lending
+def _from_here(cuts: WalkCuts, operand: int, cut: int, costs: np.ndarray, many: int, found: np.ndarray) -> None:
+    """Write what the cuts of an operand from one on cost where that is placed at each tile."""
+    for side in range(2 if operand == cuts.write else 1):
+        for tile in range(costs.shape[1]):
+            leaving = 1 if cuts.partial[cut, tile] else 0
+            for number in range(many):
+                cost = NEVER
+                if cuts.possible[cut, side, tile]:
+                    cost = costs[cut, tile, number]
+                    if cut < cuts.first[operand + 1] - 1:
+                        cost += found[cut + 1, leaving, tile, number]
+                found[cut, side, tile, number] = min(NEVER, cost)
+
+
+@lending
+def _broken_here(cuts: WalkCuts, operand: int, cut: int, costs: np.ndarray, many: int, found: np.ndarray) -> int:
+    """Over how many edges that place a cut a potential falls by more than the edge costs."""
+    broken, is_last = 0, cut == cuts.first[operand + 1] - 1
+    for side in range(2 if operand == cuts.write else 1):
+        for tile in range(costs.shape[1]):
+            if cuts.possible[cut, side, tile]:
+                leaving = 1 if cuts.partial[cut, tile] else 0
+                for number in range(many):
+                    behind = 0 if is_last else found[cut + 1, leaving, tile, number]
+                    broken += found[cut, side, tile, number] > min(NEVER, costs[cut, tile, number] + behind)
+    return broken
+
+
 @compiled
-def onwards(cuts: WalkCuts, costs: np.ndarray) -> np.ndarray:
+def onwards(cuts: WalkCuts, costs: np.ndarray, many: np.ndarray) -> np.ndarray:
     """The least of each of these costs, of each cut and the later ones of its operand from a tile on.
 
-    `costs` is by cut, tile and cost, what is found by cut, whether sums arrive (of results), tile and cost.
+    `costs` is by cut, tile and cost, of which an operand has so `many`; what is found by cut, whether sums arrive (of
+    results), tile and cost. What an operand does not have, and partial sums of what is read, are not written.
     """
-    operands, tiles, many = len(cuts.first) - 1, *costs.shape[1:]
-    found = np.full((cuts.first[operands], 2, tiles, many), NEVER, np.int64)
-    for operand in range(operands):
+    found = np.empty((len(costs), 2, *costs.shape[1:]), np.int64)
+    for operand in range(len(many)):
         for cut in range(cuts.first[operand + 1] - 1, cuts.first[operand] - 1, -1):
-            is_last = cut == cuts.first[operand + 1] - 1
+            _from_here(cuts, operand, cut, costs, many[operand], found)
             for side in range(2 if operand == cuts.write else 1):
-                for tile in range(tiles - 1, -1, -1):
-                    least = found[cut, side, tile]
-                    if cuts.possible[cut, side, tile]:
-                        after = found[min(cut + 1, len(found) - 1), 1 if cuts.partial[cut, tile] else 0, tile]
-                        for number in range(many):
-                            least[number] = costs[cut, tile, number] + (0 if is_last else after[number])
-                    for prime in range(len(cuts.up)):
-                        if cuts.up[prime, tile] >= 0:
-                            larger = found[cut, side, cuts.up[prime, tile]]
-                            for number in range(many):
-                                least[number] = min(least[number], larger[number])
-                    for number in range(many):
-                        least[number] = min(least[number], NEVER)
+                from_larger(cuts.up, many[operand], found[cut, side])
     return found
 
 
 @compiled
-def broken_onwards(cuts: WalkCuts, costs: np.ndarray, found: np.ndarray) -> int:
+def broken_onwards(cuts: WalkCuts, costs: np.ndarray, many: np.ndarray, found: np.ndarray) -> int:
     """On how many edges a potential is more than the edge costs and the potential behind it."""
-    operands, tiles, many = len(cuts.first) - 1, *costs.shape[1:]
     broken = 0
-    for operand in range(operands):
+    for operand in range(len(many)):
         for cut in range(cuts.first[operand], cuts.first[operand + 1]):
-            is_last = cut == cuts.first[operand + 1] - 1
+            broken += _broken_here(cuts, operand, cut, costs, many[operand], found)
             for side in range(2 if operand == cuts.write else 1):
-                for tile in range(tiles):
-                    here = found[cut, side, tile]
-                    if cuts.possible[cut, side, tile]:
-                        after = found[min(cut + 1, len(found) - 1), 1 if cuts.partial[cut, tile] else 0, tile]
-                        for number in range(many):
-                            behind = 0 if is_last else after[number]
-                            broken += here[number] > min(NEVER, costs[cut, tile, number] + behind)
-                    for prime in range(len(cuts.up)):
-                        if cuts.up[prime, tile] >= 0:
-                            larger = found[cut, side, cuts.up[prime, tile]]
-                            for number in range(many):
-                                broken += here[number] > larger[number]
+                broken += above_larger(cuts.up, many[operand], found[cut, side])
     return broken
 
 
@@ -297,12 +302,12 @@ def _least_after(
         return spent, 0
     tiles, turn = cuts.left[tile], pace[_TURN]
     before, after, cycles = pace[_AHEAD + 1 + BEFORE], pace[_AHEAD + 1 + AFTER], tiles * turn
-    for number in range(least.sums.shape[3]):
+    for number in range(least.column.shape[1]):
         kind, more = cuts.kind[number], 0
         for operand in range(len(placed)):
-            cut = cuts.first[operand] + placed[operand]
-            if cut < cuts.first[operand + 1]:
-                more += least.sums[cut, partial if operand == cuts.write else 0, tile, number]
+            cut, column = cuts.first[operand] + placed[operand], least.column[operand, number]
+            if column >= 0 and cut < cuts.first[operand + 1]:
+                more += least.sums[cut, partial if operand == cuts.write else 0, tile, column]
         here = pace[_SUMS + number]
         if kind == BEFORE:
             before = max(before, here + more)
