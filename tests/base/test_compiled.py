@@ -3,7 +3,7 @@
 import importlib
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +128,17 @@ def test_how_a_function_is_kept_is_part_of_what_is_compiled() -> None:
 
         digests.add(contents_of(caller))
     assert len(digests) == 4
+
+
+def test_a_field_may_have_the_name_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What that function is, such as a decorator, is no part of what is compiled: it may differ from run to run."""
+
+    def reading() -> Callable:
+        def read(pair: Any) -> int:
+            return pair.inner + len(pair)
+
+        return read
+
+    before = contents_of(reading())
+    monkeypatch.setitem(globals(), "inner", forget)
+    assert contents_of(reading()) == before

@@ -240,7 +240,9 @@ def _named_by(function: Callable) -> Iterator[Any]:
             seen.add(id(value))
             yield value
             named = value.__globals__
-            waiting += [named[name] for name in _names_in(value.__code__) if name in named]
+            values = [named[name] for name in _names_in(value.__code__) if name in named]
+            # compiled code calls none that is not: a field has the name of one, such as a decorator
+            waiting += [one for one in values if not isinstance(one, FunctionType)]
             waiting += [cell.cell_contents for cell in value.__closure__ or ()]
             waiting += list(value.__defaults__ or ())
 
