@@ -60,6 +60,10 @@ def test_a_helper_begins_with_what_is_waited_for(monkeypatch: pytest.MonkeyPatch
     assert lengths == sorted(lengths, reverse=True)
 
 
+def test_what_translates_all_is_helped_from_the_other_end() -> None:
+    assert ahead_of(None) == calls_of(None)[::-1]
+
+
 def function_of(call: translation.Call) -> Any:
     module, _, function = call[0].partition(":")
     return getattr(import_module(module), function)

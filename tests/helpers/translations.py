@@ -28,6 +28,8 @@ COMMANDS = {  # by the name in the list: the runs that come to all that it calls
             f"{GEMM} --machine gemmini --check proof.json",
             f"{GEMM} --machine gemmini --objective edp --certificate proof.json",
             f"{GEMM} --machine gemmini --check proof.json",
+            f"{GEMM} --machine eyeriss-like --objective edp --certificate proof.json",
+            f"{GEMM} --machine eyeriss-like --check proof.json",
             f"{GEMM} --machine nvdla --objective pareto --certificate proof.json",
             f"{GEMM} --machine nvdla --check proof.json",
             f"{GEMM} --machine eyeriss --storage uneven --objective energy",
@@ -37,7 +39,7 @@ COMMANDS = {  # by the name in the list: the runs that come to all that it calls
         )
     ),
     "simulate": ("simulate resnet18:small --machine eyeriss",),
-    "simulate on a tree": (f"simulate {GEMM} --machine gemmini",),
+    "simulate on a tree": (f"simulate {GEMM} --machine gemmini", f"simulate {PAIR} --machine tpu-v4i --fuse 2"),
 }
 RECORDER = """
 import json, sys

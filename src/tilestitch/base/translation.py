@@ -102,8 +102,11 @@ def ahead_of(command: str | None) -> list[Call]:
     """What a second process translates for a command, while the first one runs it.
 
     First what the other has to wait for, beginning with what it comes to last; then what it interprets meanwhile,
-    beginning with what does most.
+    beginning with what does most. Of all that is listed it begins at the end, to meet the other, which translates it
+    from the beginning: in the same order one would wait for the other at every function.
     """
+    if command is None:
+        return calls_of(None)[::-1]
     functions = [(_named(name), (name, arguments)) for name, arguments in calls_of(command)]
     waited_for = [call for function, call in functions if not is_tiered(function)]
     tiered = [(instructions_of(function), call) for function, call in functions if is_tiered(function)]
