@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.tree_brute_force import least_energy, random_case
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.mapping.tree.search import best_mapping
+from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, least_below
 from tilestitch.mapping.tree.tables import Sums
 
 
@@ -36,6 +36,25 @@ def check_block(name, cases, most_loops):
 def test_nothing_costs_less_than_what_is_found():
     """All orders and places of small random nests on random trees, priced by another program, have the same least."""
     check_block("small trees", 20, 3)
+
+
+def test_a_search_below_an_energy_ends_where_nothing_is_below_it():
+    """With fewer labels; and what is below it, or exactly as much, is found as without."""
+    seed, ended, saved = random.Random("below"), 0, 0
+    while ended < 10:
+        placed = random_case(seed, 3)
+        try:
+            best = best_mapping(placed)
+        except DoesNotFit:
+            continue
+        for more in (0.0, 0.01):
+            found, _ = least_below([placed], Sums.FULL, MOST_LABELS, best.price.energy_pj * (1 + more))
+            assert found is not None
+            assert (found.mapping, found.price) == (best.mapping, best.price)
+        found, labels = least_below([placed], Sums.FULL, MOST_LABELS, best.price.energy_pj * 0.999)
+        assert found is None
+        ended, saved = ended + 1, saved + (labels < best.labels)
+    assert saved == ended
 
 
 @pytest.mark.slow

@@ -241,8 +241,8 @@ TREES = (
     Mutant(
         "what is left is counted twice in a proof",
         "mapping/tree/search.py",
-        "labels.least_chain(problem, 1, most_labels)",
-        "labels.least_chain(problem, 2, most_labels)",
+        "labels.least_chain(problem._replace(ceiling=ceiling), 1, most_labels)",
+        "labels.least_chain(problem._replace(ceiling=ceiling), 2, most_labels)",
         _SEARCH,
     ),
     Mutant(

@@ -51,6 +51,7 @@ class Problem(NamedTuple):
     follows: np.ndarray  # by cut and chain: whether the cut comes only after this chain, which is a place
     alone: np.ndarray  # by operand and axis: whether the loop leaves the operand alone
     allowed: np.ndarray  # by point: whether an order that is given comes to it
+    ceiling: int  # what a chain has to cost less than
 
 
 class Trail(NamedTuple):
@@ -233,7 +234,8 @@ def place_cut(problem: Problem, placed: np.ndarray, operand: int, partial: int, 
 def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int, np.ndarray]:
     """How it ended, the least cost or a bound of it, how many labels there were, and rows (cut, point) of the chain.
 
-    Bounds count what is left `weight` times: more than once finds some chain sooner, and proves nothing.
+    Bounds count what is left `weight` times: more than once finds some chain sooner, and proves nothing. Chains that
+    cost as much as `problem.ceiling` are as if they were none.
     """
     operands, points = len(problem.first) - 1, problem.cost.shape[2]
     cuts, axes = problem.first[operands], len(problem.shape)
@@ -255,7 +257,8 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
     label, move, target, state, spent, new_spent = -1, -1, 0, start, 0, 0
     moves, partial, rank = 0, start, 0
     while True:
-        if rest < NEVER and not is_beaten(labels.trail, heads, state * points + target, new_spent, taken):
+        is_needless = rest >= NEVER or new_spent + rest >= problem.ceiling
+        if not is_needless and not is_beaten(labels.trail, heads, state * points + target, new_spent, taken):
             if count == len(labels.bound):
                 labels = grown(labels, count)
                 order = order_of(labels)

@@ -54,6 +54,7 @@ def problem_of(tables: Tables) -> labels.Problem:
         follows=np.array([[_follows(tables, cut, one[0]) for one in operands] for cut in cuts], np.bool_),
         alone=np.array([[not _moves(tables, one[0], loop) for loop in loops] for one in operands], np.bool_),
         allowed=tables.allowed,
+        ceiling=labels.NEVER,
     )
 
 

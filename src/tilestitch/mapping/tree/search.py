@@ -5,7 +5,7 @@ The least energy has a search of its own, which knows nothing of time.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 
@@ -40,13 +40,25 @@ def best_mapping(
         return best_of(placements, sums, most_labels, objective)
     if objective is not Objective.ENERGY:
         return best_in_time([placed], sums, most_labels, objective)
+    found, _ = _least_of(placed, sums, most_labels, inf)
+    if found is None:
+        raise DoesNotFit(f"{placed.nest.name}: {why_nothing_fits(tables_of(placed, sums))}")
+    return found
+
+
+def _least_of(placed: PlacedNest, sums: Sums, most_labels: int, below_pj: float) -> tuple[FoundMapping | None, int]:
+    """`least_below` of one placement."""
     tables = tables_of(placed, sums)
     problem = problem_of(tables)
     if states_of(problem) > MOST_STATES:
         raise TooLarge(
             f"{placed.nest.name}: {states_of(problem):,} states of the search; at most {MOST_STATES:,} are kept"
         )
-    ended, value, count, chain = labels.least_chain(problem, 1, most_labels)
+    ceiling = labels.NEVER
+    if below_pj < inf:  # each cut of a chain is rounded by itself
+        arithmetic_pj = placed.tree.mac_pj * placed.nest.macs
+        ceiling = ceil((below_pj - arithmetic_pj) * FEMTO) - tables.fixed_fj + int(problem.first[-1]) + 1
+    ended, value, count, chain = labels.least_chain(problem._replace(ceiling=ceiling), 1, most_labels)
     bound = int(value)
     if ended == labels.STOPPED:
         for weight in (2, 8, 64):
@@ -57,12 +69,12 @@ def best_mapping(
         else:
             raise TooLarge(f"{placed.nest.name}: no mapping among {count:,} labels; allow more")
     if ended == labels.NOTHING:
-        raise DoesNotFit(f"{placed.nest.name}: {why_nothing_fits(tables)}")
+        return None, int(count)
     mapping = mapping_of(tables, numbered(tables), chain)
     priced = price(placed, mapping)
     proven = ended == labels.FOUND
     bound_pj = priced.energy_pj if proven else (bound + tables.fixed_fj) / FEMTO + priced.mac_pj
-    return FoundMapping(
+    found = FoundMapping(
         placed,
         sums,
         mapping,
@@ -73,6 +85,7 @@ def best_mapping(
         tables.lattice.points,
         bound_cycles=placed.total_steps,
     )
+    return found, int(count)
 
 
 def best_of(
@@ -88,28 +101,39 @@ def best_of(
     placements = with_slides(placements)
     if objective is not Objective.ENERGY:
         return best_in_time(placements, sums, most_labels, objective)
+    found, _ = least_below(placements, sums, most_labels, inf)
+    return best_mapping(placements[0], sums, most_labels) if found is None else found  # which says what does not fit
+
+
+def least_below(
+    placements: Sequence[PlacedNest], sums: Sums, most_labels: int, below_pj: float
+) -> tuple[FoundMapping | None, int]:
+    """Of placements whose windows are chosen the mapping of least energy, and how many labels it took.
+
+    None where all mappings that fit have `below_pj` or more; one that has as much, but for rounding, may be found too.
+    """
     if len(placements) == 1:
-        return best_mapping(placements[0], sums, most_labels)
+        return _least_of(placements[0], sums, most_labels, below_pj)
     bounds = [_root_bound_pj(placed, sums) for placed in placements]
     best: FoundMapping | None = None
-    least_bound, count = inf, 0
+    least_bound, count = below_pj, 0
     for number in sorted(range(len(placements)), key=lambda at: (bounds[at], at)):
-        if bounds[number] == inf or (best is not None and bounds[number] >= best.price.energy_pj):
+        limit_pj = below_pj if best is None else min(below_pj, best.price.energy_pj)
+        if bounds[number] == inf or bounds[number] >= limit_pj:
             break
-        try:
-            found = best_mapping(placements[number], sums, most_labels)
-        except DoesNotFit:
+        found, more = _least_of(placements[number], sums, most_labels, limit_pj)
+        count += more
+        if found is None:
             continue
-        count, least_bound = count + found.labels, min(least_bound, found.bound_pj)
+        least_bound = min(least_bound, found.bound_pj)
         if best is None or found.price.energy_pj < best.price.energy_pj:
             best = found
     if best is None:
-        return best_mapping(placements[0], sums, most_labels)  # which says what does not fit
+        return None, count
     proven = least_bound >= best.price.energy_pj
     steps = min(placed.total_steps for placed in placements)
-    return replace(
-        best, bound_pj=min(least_bound, best.price.energy_pj), is_proven=proven, labels=count, bound_cycles=steps
-    )
+    bound_pj = min(least_bound, best.price.energy_pj)
+    return replace(best, bound_pj=bound_pj, is_proven=proven, labels=count, bound_cycles=steps), count
 
 
 def _root_bound_pj(placed: PlacedNest, sums: Sums) -> float:

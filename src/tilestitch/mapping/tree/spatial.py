@@ -19,8 +19,8 @@ from tilestitch.mapping.tree.found import FoundMapping, SpatialSearch, no_choice
 from tilestitch.mapping.tree.no_choice import no_choice
 from tilestitch.mapping.tree.opener import Opener
 from tilestitch.mapping.tree.placed import PlacedNest
-from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
-from tilestitch.mapping.tree.sliding import needs_tables
+from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, least_below
+from tilestitch.mapping.tree.sliding import needs_tables, with_slides
 from tilestitch.mapping.tree.spread_task import (
     SpreadTask,
     bounds_fj,
@@ -149,11 +149,12 @@ def _best_by_tables(task: SpreadTask, choices: Choices, bounds: NDArray[np.int64
             left_pj = min(left_pj, least_pj)
             break
         opened += 1
-        try:
-            found = best_mapping(placed, task.sums, most_labels)
-        except DoesNotFit:
+        below_pj = inf if best is None else best.price.energy_pj
+        found, more = least_below(with_slides([placed]), task.sums, most_labels, below_pj)
+        count += more
+        if found is None:
             continue
-        count, left_pj = count + found.labels, min(left_pj, found.bound_pj)
+        left_pj = min(left_pj, found.bound_pj)
         if best is None or found.price.energy_pj < best.price.energy_pj:
             best = found
     if best is None:
