@@ -4,7 +4,7 @@ import itertools
 from collections import Counter
 from dataclasses import replace
 from functools import cache
-from math import inf, prod
+from math import ceil, inf, prod
 
 import numpy as np
 
@@ -297,7 +297,7 @@ def _least(chain, homes, counted) -> float:
         return list(_options(chain, number, order, places, homes, counted))
 
     best = inf
-    passes = sum(_passes(chain, link, homes[link]) for link in range(count - 1))
+    passes = sum(_passes(chain, link, homes[link]) for link in range(count - 1)) + read_from_outside(chain, homes)[0]
     for chosen, shared in all_orders(chain, homes, outermost_couples=count == 2):
         found = [options(at, chosen[at], places_of(chain, homes, shared, at)) for at in range(count)]
         if all(found) and sum(one[0][0] for one in found) + passes < best:
@@ -320,6 +320,49 @@ def _passes(chain, link, home):
     array = chain.operators[reader].nest.reads[operand]
     bits = prod(chain.operators[link].nest.write.shape) * array.element_bits
     return chain.links[link].passes * bits * (memory.read_pj / read + memory.write_pj / write)
+
+
+def read_from_outside(chain, homes):
+    """Energy and cycles of what is read in the outermost memory as it meets other results, or is added to one.
+
+    There a sum of results is one as soon as the last of them has been written, and no reader makes it again.
+    """
+    memory = chain.tree.memories[-1]
+    kinds = {(one.reader, one.read, one.link): one.is_factor for one in chain.more}
+    for link, one in enumerate(chain.links):
+        kinds[readers_of(chain)[link], one.read, link] = one.is_factor
+    places = {}
+    for link, reader, read in uses_of(chain):
+        places.setdefault((reader, read), set()).add(link)
+    outside = {place: {one for one in links if homes[one] == memory.name} for place, links in places.items()}
+    sums = [
+        links
+        for (reader, read), links in places.items()
+        if not is_added(chain, reader, read) and not kinds[reader, read, min(links)]
+    ]
+    energy, cycles, made = 0, 0, set()
+    for (reader, read), links in sorted(places.items()):
+        added, there = is_added(chain, reader, read), outside[reader, read]
+        if not added:
+            what = (frozenset(links), kinds[reader, read, min(links)])
+            if what in made:
+                continue
+            made.add(what)
+        count = len(there)
+        for one in sorted(sums, key=len, reverse=True):
+            if len(one) > 1 and one <= there and (added or one != links):
+                there = there - one  # they are one array
+                count -= len(one) - 1
+        if not added and outside[reader, read] == links:
+            count -= 1  # the last one is not read but written
+        link = min(links)
+        operator = chain.operators[reader]
+        (port,) = [one for one in memory.ports if (operator.homes[read], Flow.FEED) in one.flows]
+        bits = chain.operators[link].final_bits if added else operator.nest.reads[read].element_bits
+        bits *= prod(chain.operators[link].nest.write.shape)
+        energy += count * bits * memory.read_pj / port.width_bits
+        cycles += count * ceil(ceil(bits / port.granule_bits) * port.granule_bits / port.width_bits)
+    return energy, cycles
 
 
 def _fitting(chain, homes, shared, found, below):

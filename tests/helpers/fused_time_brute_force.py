@@ -19,6 +19,7 @@ from tests.helpers.fused_brute_force import (
     fitting_alone,
     lists_of,
     places_of,
+    read_from_outside,
     read_last,
     readers_of,
     rooms_taken,
@@ -55,7 +56,8 @@ class _Timed:
         self.counted = _Counted(chain, final_sums)
         self.final_sums = final_sums
         self.options = cache(self._options)
-        self.passes_pj = sum(_passes(chain, link, home) for link, home in enumerate(homes))
+        read_pj, self.read_cycles = read_from_outside(chain, homes)
+        self.passes_pj = sum(_passes(chain, link, home) for link, home in enumerate(homes)) + read_pj
 
     def all(self):
         for orders, shared in all_orders(self.chain, self.homes, outermost_couples=False):
@@ -70,7 +72,7 @@ class _Timed:
 
         @cache
         def latency(timings):
-            return _Run(self, orders, shared, timings).block(0, count - 1, 0)[0]
+            return _Run(self, orders, shared, timings).block(0, count - 1, 0)[0] + self.read_cycles
 
         least = [0, *itertools.accumulate(min(one[0] for one in some) for some in lists[::-1])][::-1]
         tables, limits = rooms_taken(self.chain, self.homes, shared, [[one[:4] for one in some] for some in lists])
@@ -89,7 +91,7 @@ class _Timed:
                 if not any(e <= bound and c <= visited for e, c in self.front):
                     combine(number + 1, energy + one[0], visited, taken + tables[number][at], (*timings, one[4]))
 
-        combine(0, 0, 0, np.zeros(len(limits)), ())
+        combine(0, 0, self.read_cycles, np.zeros(len(limits)), ())
 
     def _options(self, number, order, places):
         """Energy, rooms, what intermediates take, and times, of all places of all operands of one operator."""

@@ -6,6 +6,7 @@ from tilestitch.commands.map.fused_text import (
     UNITS,
     fused_text,
     fused_values,
+    met_text,
     names_of,
     proof_text,
     readers_json,
@@ -45,7 +46,7 @@ def drawn_chain(mapped: MappedChains, chain: NamedChain, found: FoundChain) -> d
         "verdict": verdict_text(found),
         "value": found.value,
         "unfused_value": found.unfused_value,
-        "outside_pj": found.outside_pj,
+        "outside_pj": found.outside_pj - sum(group.met.energy_pj for group in found.groups),
         "groups": [_group(mapped, chain, found, group) for group in found.groups],
     }
 
@@ -57,16 +58,22 @@ def _group(mapped: MappedChains, chain: NamedChain, found: FoundChain, group: Fo
         "operators": list(names),
         **({} if group.mapping is None else readers_json(group.mapping.chain)),
         "nests": [nest_text(found.chain.operators[number].nest) for number in numbers],
-        "energy_pj": group.energy_pj,
-        "unfused_pj": sum(found.unfused[number].price.energy_pj for number in numbers)
+        "energy_pj": group.energy_pj + group.met.energy_pj,
+        "unfused_pj": sum(found.unfused[number].price.energy_pj + found.met[number].energy_pj for number in numbers)
         + sum(found.passes_pj[link] for link in numbers[:-1]),
-        "stays": [*stays_text(chain, group), *([] if group.alone is not None else [time_text(found, group)])],
+        "stays": _stays(chain, found, group),
         "alone": drawn(group.alone) if group.alone is not None else None,
         "rows": []
         if group.mapping is None
         else [[row.depth, row.kind.value, row.text] for row in nest_rows(group.mapping, names)],
         "energy": _energies(mapped, group),
     }
+
+
+def _stays(chain: NamedChain, found: FoundChain, group: FoundGroup) -> list[Json]:
+    """What stays at home, what is read from outside to meet it, and how long the operators of a group take."""
+    last = [] if group.alone is not None else [time_text(found, group)]
+    return [*stays_text(chain, group), *met_text(found, group), *last]
 
 
 def _energies(mapped: MappedChains, group: FoundGroup) -> list[Json]:

@@ -111,7 +111,7 @@ def _group_lines(
         alone = found.unfused[group.numbers[at]].price.energy_pj
         lines.append(f"  {name}: {nest_text(mapping.chain.operators[at].nest)}")
         lines.append(f"    {format_energy(energy)}, {format_energy(alone)} unfused")
-    lines += [f"  {line}" for line in [*stays_text(chain, group), time_text(found, group)]]
+    lines += [f"  {line}" for line in [*stays_text(chain, group), *met_text(found, group), time_text(found, group)]]
     lines += ["", *("  " * (1 + row.depth) + row.text for row in nest_rows(mapping, names)), ""]
     rows: list[tuple[str, ...]] = []
     total = price.energy_pj
@@ -138,7 +138,17 @@ def time_text(found: FoundChain, group: FoundGroup) -> str:
     """How long the operators of a group take together, and one after another unfused."""
     alone = sum(found.unfused[number].price.latency_cycles for number in group.numbers)
     alone += sum(found.passes_cycles[number] for number in group.numbers[:-1])
-    return f"{group.latency_cycles:,} cycles together, {alone:,} unfused"
+    alone += sum(found.met[number].cycles for number in group.numbers)
+    return f"{group.latency_cycles + group.met.cycles:,} cycles together, {alone:,} unfused"
+
+
+def met_text(found: FoundChain, group: FoundGroup) -> list[str]:
+    """What is read from the outermost memory of results that meet those of a group, or are added to them."""
+    if group.met.cycles == 0:
+        return []
+    memory = found.chain.tree.memories[-1].name
+    cost = f"{format_energy(group.met.energy_pj)} and {group.met.cycles:,} cycles"
+    return [f"what meets them or is added is read from {memory} once: {cost}"]
 
 
 def stays_text(chain: NamedChain, group: FoundGroup) -> list[str]:
@@ -241,6 +251,8 @@ def _group_json(chain: NamedChain, group: FoundGroup) -> dict[str, Json]:
         "operators": list(names),
         "energy_pj": group.energy_pj,
         "latency_cycles": group.latency_cycles,
+        "met_pj": group.met.energy_pj,
+        "met_cycles": group.met.cycles,
     }
     mapping = mapping_json(names, group)
     return found if mapping is None else {**found, "mapping": mapping}

@@ -54,8 +54,7 @@ class SimulatedFused(Brief):
     @property
     def cycles(self) -> int:
         """Of all groups, one after another."""
-        between = sum(self.found.passes_cycles[group.found.last] for group in self.groups[:-1])
-        return sum(group.simulated.cycles for group in self.groups) + between
+        return sum(group.simulated.cycles for group in self.groups) + self.found.outside_cycles
 
     @property
     def energy_pj(self) -> float:
@@ -63,11 +62,11 @@ class SimulatedFused(Brief):
 
     @property
     def unfused_cycles(self) -> int:
-        return sum(one.cycles for one in self.unfused) + sum(self.found.passes_cycles)
+        return sum(one.cycles for one in self.unfused) + self.found.unfused_outside_cycles
 
     @property
     def unfused_pj(self) -> float:
-        return sum(one.energy_pj for one in self.unfused) + sum(self.found.passes_pj)
+        return sum(one.energy_pj for one in self.unfused) + self.found.unfused_outside_pj
 
     @property
     def cycle_error(self) -> float:

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.hardware.tree import Flow, MachineTree, TreeMemory
+from tilestitch.hardware.tree import Flow, MachineTree, Port, TreeMemory
 from tilestitch.mapping.fused.chain import Chain, original_memory
 from tilestitch.mapping.fused.mapping import FusedMapping, fused_crossings, placed_operator, steps_inside
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, Tiles, operands_on_tree
@@ -51,6 +51,13 @@ def loads_on(
     return Loads(*ways, loads.operand, loads.ways, loads.delays)
 
 
+def cycles_of(port: Port, bits: int) -> int:
+    """Cycles in which so many bits pass a port one after another."""
+    granules = -(-bits // port.granule_bits)
+    accesses = -(-granules * port.granule_bits // port.width_bits)
+    return int(np.ceil(accesses * float(port.width_bits / port.bits_per_cycle) - 1e-9))
+
+
 def pass_cycles(chain: Chain, link: int, memory: TreeMemory, elements: int) -> Cycles:
     """Cycles of ports for what is done to so many elements of an intermediate between its two operators.
 
@@ -66,9 +73,7 @@ def pass_cycles(chain: Chain, link: int, memory: TreeMemory, elements: int) -> C
     for home, flow in wanted:
         port = memory.port(home, flow)
         if port is not None:
-            granules = -(-elements * read.element_bits // port.granule_bits)
-            accesses = -(-granules * port.granule_bits // port.width_bits)
-            each = int(np.ceil(accesses * float(port.width_bits / port.bits_per_cycle) - 1e-9))
+            each = cycles_of(port, elements * read.element_bits)
             found[chain.tree.memories.index(memory), memory.ports.index(port)] += chain.links[link].passes * each
     return found
 

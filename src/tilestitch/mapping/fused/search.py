@@ -19,6 +19,7 @@ from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.chain import MOST_OPERATORS, Chain, chain_faults
 from tilestitch.mapping.fused.latency import pass_latency
 from tilestitch.mapping.fused.mapping import FusedMapping
+from tilestitch.mapping.fused.met import Met, is_met_before_the_end, met_from_outside
 from tilestitch.mapping.fused.price import FusedPrice
 from tilestitch.mapping.fused.shapes import Group, passes_pj
 from tilestitch.mapping.fused.spans import (
@@ -50,7 +51,10 @@ Span: TypeAlias = tuple[int, ...]  # operators that hang together, in ascending 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FoundGroup(Brief):
-    """Operators of a chain that run together, in the order in which they do, and what they cost."""
+    """Operators of a chain that run together, in the order in which they do, and what they cost.
+
+    What reading results from outside costs that meet theirs, or are added to them, is `met`, beside that.
+    """
 
     numbers: tuple[int, ...]
     energy_pj: float
@@ -58,6 +62,7 @@ class FoundGroup(Brief):
     alone: FoundMapping | None  # of one operator
     mapping: FusedMapping | None  # of several
     price: FusedPrice | None
+    met: Met
 
     @property
     def last(self) -> int:
@@ -78,6 +83,7 @@ class FoundChain(Brief):
     passes_cycles: tuple[int, ...]
     bound: float  # of the objective, for every mapping of the chain
     labels: int
+    met: tuple[Met, ...]  # of each operator by itself
 
     @property
     def energy_pj(self) -> float:
@@ -86,8 +92,7 @@ class FoundChain(Brief):
     @property
     def latency_cycles(self) -> int:
         """Of all operators, one group after another."""
-        between = sum(self.passes_cycles[group.last] for group in self.groups[:-1])
-        return sum(group.latency_cycles for group in self.groups) + between
+        return sum(group.latency_cycles for group in self.groups) + self.outside_cycles
 
     @property
     def value(self) -> float:
@@ -97,15 +102,31 @@ class FoundChain(Brief):
     @property
     def outside_pj(self) -> float:
         """What is done to intermediates that go through the outermost memory."""
-        return sum(self.passes_pj[group.last] for group in self.groups[:-1])
+        passes = sum(self.passes_pj[one.last] for one in self.groups[:-1])
+        return passes + sum(one.met.energy_pj for one in self.groups)
+
+    @property
+    def outside_cycles(self) -> int:
+        """What that takes, between groups."""
+        passes = sum(self.passes_cycles[one.last] for one in self.groups[:-1])
+        return passes + sum(one.met.cycles for one in self.groups)
+
+    @property
+    def unfused_outside_pj(self) -> float:
+        """The same if all intermediates go through the outermost memory."""
+        return sum(self.passes_pj) + sum(one.energy_pj for one in self.met)
+
+    @property
+    def unfused_outside_cycles(self) -> int:
+        return sum(self.passes_cycles) + sum(one.cycles for one in self.met)
 
     @property
     def unfused_pj(self) -> float:
-        return sum(one.price.energy_pj for one in self.unfused) + sum(self.passes_pj)
+        return sum(one.price.energy_pj for one in self.unfused) + self.unfused_outside_pj
 
     @property
     def unfused_cycles(self) -> int:
-        return sum(one.price.latency_cycles for one in self.unfused) + sum(self.passes_cycles)
+        return sum(one.price.latency_cycles for one in self.unfused) + self.unfused_outside_cycles
 
     @property
     def unfused_value(self) -> float:
@@ -140,12 +161,18 @@ class _Searches:
 
     def task(self, span: Span) -> Task:
         spaces = tuple(self.spaces[number] for number in span)
-        return Task(self.chain.part(span), self.sums, spaces, self.most_labels)
+        is_met = is_met_before_the_end(self.chain, span)
+        return Task(self.chain.part(span), self.sums, spaces, self.most_labels, is_met)
+
+    def met(self, span: Span) -> Met:
+        """What is read of results from outside that meet those of a span, or are added to them."""
+        return met_from_outside(self.chain, span)
 
     def kind(self, span: Span) -> "Kind":
         """What is the same of spans that differ in nothing but names."""
         part = self.chain.part(span)
-        return tuple(self.kinds[number] for number in span), part.links, part.readers, part.more
+        numbers = tuple(self.kinds[number] for number in span)
+        return numbers, part.links, part.readers, part.more, is_met_before_the_end(self.chain, span)
 
 
 Kind: TypeAlias = tuple[object, ...]
@@ -229,7 +256,7 @@ def best_chain(
         nest = chain.operators[number].nest
         before = [replace(one, placed=replace(one.placed, nest=nest)) for one in alone[kind]] if kind < number else []
         alone.append(before or _alone(searches, number))
-    spans: Spans = {(at,): [_single(at, one) for one in own] for at, own in enumerate(alone)}
+    spans: Spans = {(at,): [_single(searches, at, one) for one in own] for at, own in enumerate(alone)}
     unfused = _division(searches, spans, searches.every)
     twins = _Twins()
     groups = {span: twins.groups_of(searches, span) for span in _that_hang_together(chain, most)}
@@ -237,9 +264,9 @@ def best_chain(
     bound, count = by(searches, spans, groups, alone, (twins, progress))
     division = _division(searches, spans, searches.every)
     each = tuple(one.alone for one in sorted(unfused, key=lambda one: one.last) if one.alone is not None)
-    found = FoundChain(
-        chain, sums, objective, tuple(division), each, searches.passes_pj, searches.passes_cycles, bound, count
-    )
+    met = tuple(searches.met((number,)) for number in range(len(chain.operators)))
+    passes = searches.passes_pj, searches.passes_cycles
+    found = FoundChain(chain, sums, objective, tuple(division), each, *passes, bound, count, met)
     return replace(found, bound=min(bound, found.value))
 
 
@@ -283,13 +310,13 @@ def _alone(searches: _Searches, number: int) -> list[FoundMapping]:
     return list(front_of_choices(placed, space, searches.sums).points)
 
 
-def _single(at: int, one: FoundMapping) -> FoundGroup:
-    return FoundGroup((at,), one.price.energy_pj, one.price.latency_cycles, one, None, None)
+def _single(searches: _Searches, at: int, one: FoundMapping) -> FoundGroup:
+    return FoundGroup((at,), one.price.energy_pj, one.price.latency_cycles, one, None, None, searches.met((at,)))
 
 
-def _joined(span: Span, one: Together) -> FoundGroup:
-    numbers = tuple(span[at] for at in one.order)
-    return FoundGroup(numbers, one.price.energy_pj, one.price.latency_cycles, None, one.mapping, one.price)
+def _joined(searches: _Searches, span: Span, one: Together) -> FoundGroup:
+    numbers, price = tuple(span[at] for at in one.order), one.price
+    return FoundGroup(numbers, price.energy_pj, price.latency_cycles, None, one.mapping, price, searches.met(span))
 
 
 Groups = Mapping[Span, Sequence[Group]]
@@ -301,13 +328,17 @@ def _by_sum(
 ) -> tuple[float, int]:
     """Search every span for its least energy or latency; a bound of the chain, and how many labels there were."""
     twins, progress = told
-    bounds: dict[Span, float] = {(at,): own[0].bound for at, own in enumerate(alone)}
+    is_energy = searches.objective is Objective.ENERGY
+    bounds: dict[Span, float] = {}
+    for at, own in enumerate(alone):
+        met = searches.met((at,))
+        bounds[at,] = own[0].bound + (met.energy_pj if is_energy else met.cycles)
     count = 0
     for number, (span, some) in enumerate(groups.items()):
         progress("fuse", number, len(groups))
         _, labels = _search(searches, twins, spans, bounds, span, some)
         count += labels
-    passes = searches.passes_pj if searches.objective is Objective.ENERGY else searches.passes_cycles
+    passes = searches.passes_pj if is_energy else searches.passes_cycles
     return _least_sum(searches.chain, bounds, passes, searches.every), count
 
 
@@ -321,13 +352,14 @@ def _search(
 ) -> tuple[float, int]:
     """Search a span for what is less than is known, and keep what was found.
 
-    Below what its operators do not come together, or what is known where nothing is left; and how many labels there
-    were.
+    Below what its operators do not come together, or what is known where nothing is left, with what they read that
+    comes from outside to meet their results; and how many labels there were.
     """
-    division, task = _division(searches, spans, span), searches.task(span)
-    energy, cycles = _sum_pj(division, searches.passes_pj), _sum_cycles(division, searches.passes_cycles)
+    division, task, met = _division(searches, spans, span), searches.task(span), searches.met(span)
+    energy = _sum_pj(division, searches.passes_pj) - met.energy_pj
+    cycles = _sum_cycles(division, searches.passes_cycles) - met.cycles
     is_energy = searches.objective is Objective.ENERGY
-    known = energy if is_energy else cycles
+    known, beside = (energy, met.energy_pj) if is_energy else (cycles, met.cycles)
 
     def search() -> Searched:
         return least_energy(task, some, energy) if is_energy else least_latency(task, some, cycles, energy)
@@ -335,13 +367,13 @@ def _search(
     searched = twins.searched(searches, span, (searches.objective, energy, cycles), search)
     least = searched.bound
     if searched.found:
-        spans[span] = [_joined(span, one) for one in searched.found]
+        spans[span] = [_joined(searches, span, one) for one in searched.found]
         best = searched.found[0].price
         least = min(least, value_of(searches.objective, best.energy_pj, best.latency_cycles))
     if least == inf:
-        return known, searched.labels
-    bounds[span] = least
-    return least, searched.labels
+        return known + beside, searched.labels
+    bounds[span] = least + beside
+    return least + beside, searched.labels
 
 
 def _by_product(
@@ -352,15 +384,16 @@ def _by_product(
     The mappings of least energy and of least latency of every span say both, and are something to begin with.
     """
     twins, progress = told
-    energies: Spans = {(at,): [_single(at, own[0])] for at, own in enumerate(alone)}
-    fastest: Spans = {(at,): [_single(at, own[-1])] for at, own in enumerate(alone)}
+    energies: Spans = {(at,): [_single(searches, at, own[0])] for at, own in enumerate(alone)}
+    fastest: Spans = {(at,): [_single(searches, at, own[-1])] for at, own in enumerate(alone)}
     least_pj: dict[Span, float] = {}
     least_cycles: dict[Span, float] = {}
     left = inf
     for at, own in enumerate(alone):
         is_whole = own[0].is_proven  # its front has no gaps
-        least_pj[at,] = own[0].price.energy_pj if is_whole else own[0].bound_pj
-        least_cycles[at,] = own[-1].price.latency_cycles if is_whole else own[0].bound_cycles
+        met = searches.met((at,))
+        least_pj[at,] = (own[0].price.energy_pj if is_whole else own[0].bound_pj) + met.energy_pj
+        least_cycles[at,] = (own[-1].price.latency_cycles if is_whole else own[0].bound_cycles) + met.cycles
         if not is_whole:
             left = min(left, value_of(searches.objective, own[0].bound_pj, own[0].bound_cycles))
     own_least: dict[Span, tuple[float, int]] = {}  # of mappings in which all of a span run together
@@ -372,7 +405,8 @@ def _by_product(
         energy, labels = _search(by_energy, twins, energies, least_pj, span, some)
         cycles, more = _search(by_latency, twins, fastest, least_cycles, span, some)
         count += labels + more
-        own_least[span] = energy, int(cycles)
+        met = searches.met(span)
+        own_least[span] = energy - met.energy_pj, int(cycles) - met.cycles
         both = [*energies.get(span, []), *fastest.get(span, [])]
         if both:
             spans[span] = both
@@ -383,13 +417,14 @@ def _by_product(
         searched = best_product(searches.task(span), some, searches.objective, known, own_least[span], beside)
         count, left = count + searched.labels, min(left, searched.bound)
         if searched.found:
-            spans[span] = [*spans.get(span, []), *(_joined(span, one) for one in searched.found)]
+            spans[span] = [*spans.get(span, []), *(_joined(searches, span, one) for one in searched.found)]
     return left, count
 
 
 def _beside(searches: _Searches, least_pj: Bounds, least_cycles: Bounds, span: Span) -> Beside:
-    """What the operators beside a span add at least, with what is done to intermediates in between."""
-    picojoules, cycles = 0.0, 0.0
+    """What the operators beside a span add at least, with what is done and read in between."""
+    met = searches.met(span)
+    picojoules, cycles = met.energy_pj, float(met.cycles)
     last = len(searches.chain.links)
     for part in _others(searches.chain, span):
         picojoules += _least_sum(searches.chain, least_pj, searches.passes_pj, part)
@@ -432,11 +467,13 @@ def _parts(readers: Sequence[Sequence[int]], numbers: Sequence[int]) -> list[Spa
 
 
 def _sum_pj(division: Sequence[FoundGroup], passes: Sequence[float]) -> float:
-    return sum(one.energy_pj for one in division) + sum(passes[one.last] for one in division[:-1])
+    own = sum(one.energy_pj + one.met.energy_pj for one in division)
+    return own + sum(passes[one.last] for one in division[:-1])
 
 
 def _sum_cycles(division: Sequence[FoundGroup], passes: Sequence[int]) -> int:
-    return sum(one.latency_cycles for one in division) + sum(passes[one.last] for one in division[:-1])
+    own = sum(one.latency_cycles + one.met.cycles for one in division)
+    return own + sum(passes[one.last] for one in division[:-1])
 
 
 def _value(searches: _Searches, division: Sequence[FoundGroup]) -> float:
@@ -469,10 +506,9 @@ def _division(searches: _Searches, spans: Spans, every: Span) -> list[FoundGroup
                     for way in ways[other]
                 ]
             for group in spans[span]:
-                options += [
-                    _Way(way.energy_pj + group.energy_pj, way.cycles + group.latency_cycles, (*way.groups, group))
-                    for way in before
-                ]
+                energy = group.energy_pj + group.met.energy_pj
+                cycles = group.latency_cycles + group.met.cycles
+                options += [_Way(way.energy_pj + energy, way.cycles + cycles, (*way.groups, group)) for way in before]
         if objective is Objective.ENERGY:
             ways[part] = [min(options, key=lambda one: (one.energy_pj, len(one.groups)))]
         elif objective is Objective.LATENCY:

@@ -39,6 +39,7 @@ class Task:
     sums: Sums
     spaces: tuple[SpatialSpace | None, ...]
     most_labels: int
+    is_met: bool = False  # whether something from outside meets what waits at home: it is read for it once
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ def groups_of(task: Task) -> list[Group]:
     """All orders of the operators, homes, axes along which windows may be shared, and whether rows may be kept.
 
     Where homes repeat, all ways to spread the operators over their cells. No windows are shared where something is done
-    to an intermediate: to windows that are made again it would be done again; nor where operators are not in a row.
+    to an intermediate: to windows that are made again it would be done again; nor where operators are not in a row. And
+    none are made again, but kept, where something from outside meets an intermediate.
     """
     found: list[Group] = []
     in_cells: list[Group] = []
@@ -79,7 +81,8 @@ def groups_of(task: Task) -> list[Group]:
         chain, spaces = task.chain.part(order), [task.spaces[number] for number in order]
         last = len(chain.operators) - 1
         axes = () if any(link.passes for link in chain.links) or not chain.is_row else chain.window_axes()
-        along = [replace(chain, overlaps=frozenset({axis}), keeps=keeps) for axis in axes for keeps in (False, True)]
+        kinds = (True,) if task.is_met else (False, True)
+        along = [replace(chain, overlaps=frozenset({axis}), keeps=keeps) for axis in axes for keeps in kinds]
         ways = [chain, *(one for one in along if one.has_halo(0, last))]
         for homes in _all_homes(chain):
             repeated = axes_outside(chain.tree, homes)
