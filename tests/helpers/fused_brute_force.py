@@ -29,11 +29,16 @@ class Truncated(_Operand):
 
 def least_fused(chain: Chain, *, final_sums: bool) -> float:
     """The least energy of all orders, all places, all homes and all numbers of shared loops; infinite if none fits."""
-    least = inf
-    for one in all_turns(chain):
-        counted = _Counted(one, final_sums)
-        least = min([least, *(_least(one, homes, counted) for homes in all_homes(one))])
-    return least
+    return min(
+        (energy for one in all_turns(chain) for _, energy in least_by_homes(one, final_sums=final_sums)), default=inf
+    )
+
+
+def least_by_homes(chain, *, final_sums):
+    """The least energy of operators in this order, for all places where intermediates may wait."""
+    counted = _Counted(chain, final_sums)
+    for homes in all_homes(chain):
+        yield homes, _least(chain, homes, counted)
 
 
 def readers_of(chain):
@@ -322,7 +327,7 @@ def _passes(chain, link, home):
     return chain.links[link].passes * bits * (memory.read_pj / read + memory.write_pj / write)
 
 
-def read_from_outside(chain, homes):
+def read_outside(chain, is_outside):
     """Energy and cycles of what is read in the outermost memory as it meets other results, or is added to one.
 
     There a sum of results is one as soon as the last of them has been written, and no reader makes it again.
@@ -334,7 +339,7 @@ def read_from_outside(chain, homes):
     places = {}
     for link, reader, read in uses_of(chain):
         places.setdefault((reader, read), set()).add(link)
-    outside = {place: {one for one in links if homes[one] == memory.name} for place, links in places.items()}
+    outside = {place: {one for one in links if is_outside(one, place[0])} for place, links in places.items()}
     sums = [
         links
         for (reader, read), links in places.items()
@@ -363,6 +368,11 @@ def read_from_outside(chain, homes):
         energy += count * bits * memory.read_pj / port.width_bits
         cycles += count * ceil(ceil(bits / port.granule_bits) * port.granule_bits / port.width_bits)
     return energy, cycles
+
+
+def read_from_outside(chain, homes):
+    """The same where results are outside of which the home is the outermost memory."""
+    return read_outside(chain, lambda link, _: homes[link] == chain.tree.memories[-1].name)
 
 
 def _fitting(chain, homes, shared, found, below):

@@ -4,6 +4,7 @@ import pytest
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.fused.chain import MOST_OPERATORS
 from tilestitch.mapping.fused.search import best_chain
 from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree.tables import Sums
@@ -16,7 +17,7 @@ def run_together(found):
     return len(found.groups) < len(found.chain.operators)
 
 
-def check_in_time(chain, sums, all_mappings, what=run_together):
+def check_in_time(chain, sums, all_mappings, what=run_together, *, most=MOST_OPERATORS):
     """The least latency, EDP and ED2P are those of all mappings, or none fits; whether something is true of a best one.
 
     `all_mappings` gives the energies and cycles that none beats in both.
@@ -24,7 +25,7 @@ def check_in_time(chain, sums, all_mappings, what=run_together):
     front, is_true = [], False
     for objective in IN_TIME:
         try:
-            found = best_chain(chain, sums, objective=objective)
+            found = best_chain(chain, sums, objective=objective, most=most)
         except DoesNotFit:
             assert objective is Objective.LATENCY
             return False

@@ -44,6 +44,13 @@ def all_fused(chain, *, final_sums):
     return front
 
 
+def front_at_homes(chain, homes, *, final_sums):
+    """The same of operators in this order, with intermediates that wait in these memories."""
+    front = []
+    _Timed(chain, homes, final_sums, front).all()
+    return front
+
+
 def _keep(front, point):
     if any(energy <= point[0] and cycles <= point[1] for energy, cycles in front):
         return

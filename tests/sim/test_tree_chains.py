@@ -106,6 +106,8 @@ def test_results_that_several_read_are_right_wherever_they_come_from(name, most,
     mapped = map_fused(SHARED[name], "tpu-v4i", FuseOptions(most))
     (found,) = simulate_fused(mapped, values, lambda *_: None)
     assert max(len(group.found.numbers) for group in found.groups) == most
+    runs = [group.simulated.run for group in found.groups if group.found.mapping is not None]
+    assert any(link.leaves for run in runs for link in run.links) == (most == 2)
 
 
 GATED = "G[m,f] += X[m,d] * A[d,f]; U[m,f] += X[m,d] * B[d,f]; O[m,e] += (G[m,f] {} U[m,f]) * C[f,e]; m=16 f=8 d=4 e=4"

@@ -17,7 +17,7 @@ from tilestitch.mapping.network import nest_of_operator
 from tilestitch.ops import is_contraction
 
 ADDED = -1  # instead of the number of a read
-MOST_AROUND = 8  # operators that hang together where several read a result
+MOST_AROUND = 16  # operators that hang together where several read a result
 ROW_WISE = ("softmax",)  # what needs all of some axes at once, and keeps the shape
 
 
@@ -55,8 +55,9 @@ def chains_of(graph: Graph, runs: int = 1) -> tuple[NamedChain, ...]:
 def _steps(graph: Graph, products: Mapping[str, Operator]) -> dict[str, tuple["_Step", ...]]:
     """Of each product all that read its result, in their order; without those that may not go on together.
 
-    Where several read a result, some four products have to hold it and all that read it, and end in one of them; and no
-    more than eight hang together with it, as a search takes the longer the more do. Else the network is divided there.
+    Where several read a result, all that hang together with it have to end in one product, and they are no more than
+    eight, as a search takes the longer the more do. Else the network is divided there. First are those of which some
+    four products hold the result and all that read it, so that all may run together.
     """
     network = _Network.of(graph)
     every = {name: its for name, op in products.items() if (its := _next(network, op))}
@@ -72,10 +73,13 @@ def _steps(graph: Graph, products: Mapping[str, Operator]) -> dict[str, tuple["_
         if all(_may_meet(one, step) for step, one in met):
             steps[name] = its
     kept = {name: its for name, its in steps.items() if len(its) == 1}
-    for name in reversed(steps):  # what ends sooner first
-        more = {**kept, name: steps[name]}
-        if name not in kept and _ends_soon(more, network.place, name) and len(_around(more, name)) <= MOST_AROUND:
-            kept = more
+    for soon in (True, False):
+        for name in reversed(steps):  # what ends sooner first
+            more = {**kept, name: steps[name]}
+            if name in kept or (soon and not _ends_soon(more, network.place, name)):
+                continue
+            if len(around := _around(more, name)) <= MOST_AROUND and len(around - more.keys()) == 1:
+                kept = more
     return kept
 
 

@@ -46,7 +46,7 @@ def drawn_chain(mapped: MappedChains, chain: NamedChain, found: FoundChain) -> d
         "verdict": verdict_text(found),
         "value": found.value,
         "unfused_value": found.unfused_value,
-        "outside_pj": found.outside_pj - sum(group.met.energy_pj for group in found.groups),
+        "outside_pj": sum(group.passes.energy_pj for group in found.groups),
         "groups": [_group(mapped, chain, found, group) for group in found.groups],
     }
 
@@ -58,7 +58,7 @@ def _group(mapped: MappedChains, chain: NamedChain, found: FoundChain, group: Fo
         "operators": list(names),
         **({} if group.mapping is None else readers_json(group.mapping.chain)),
         "nests": [nest_text(found.chain.operators[number].nest) for number in numbers],
-        "energy_pj": group.energy_pj + group.met.energy_pj,
+        "energy_pj": group.all_pj - group.passes.energy_pj,
         "unfused_pj": sum(found.unfused[number].price.energy_pj + found.met[number].energy_pj for number in numbers)
         + sum(found.passes_pj[link] for link in numbers[:-1]),
         "stays": _stays(chain, found, group),
@@ -91,4 +91,8 @@ def _energies(mapped: MappedChains, group: FoundGroup) -> list[Json]:
     for home, energy in zip(mapping.homes, price.passes_pj, strict=True):
         if energy > 0:
             rows.append({"name": f"operators between, in {home}", "operands_pj": [], "energy_pj": energy})
+    if group.leaving.energy_pj > 0:
+        rows.append(
+            {"name": f"what leaves as well, to {memories[0]}", "operands_pj": [], "energy_pj": group.leaving.energy_pj}
+        )
     return [*rows, {"name": "arithmetic", "operands_pj": list(price.mac_pj), "energy_pj": sum(price.mac_pj)}]

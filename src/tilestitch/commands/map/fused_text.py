@@ -125,6 +125,11 @@ def _group_lines(
             rows.append(
                 (f"after {names[link]}", mapping.homes[link], name, "read and write", "", *_share(energy, total))
             )
+    outermost = mapping.chain.tree.memories[-1].name
+    for link, energy in enumerate(price.leaving_pj):
+        if energy > 0:
+            name = mapping.chain.operators[link].nest.write.name
+            rows.append((f"after {names[link]}", outermost, name, "leaves as well", "", *_share(energy, total)))
     head = ("operator", "memory", "", "direction", "accesses", "energy", "share")
     return [*lines, *table(head, rows, "llllrrr")]
 
@@ -139,7 +144,8 @@ def time_text(found: FoundChain, group: FoundGroup) -> str:
     alone = sum(found.unfused[number].price.latency_cycles for number in group.numbers)
     alone += sum(found.passes_cycles[number] for number in group.numbers[:-1])
     alone += sum(found.met[number].cycles for number in group.numbers)
-    return f"{group.latency_cycles + group.met.cycles:,} cycles together, {alone:,} unfused"
+    together = group.all_cycles - group.passes.cycles
+    return f"{together:,} cycles together, {alone:,} unfused"
 
 
 def met_text(found: FoundChain, group: FoundGroup) -> list[str]:
@@ -168,7 +174,11 @@ def stays_text(chain: NamedChain, group: FoundGroup) -> list[str]:
         together = f", where it meets that of {' and '.join(meets)}" if meets else ""
         its = [names[one.reader] for one in group.mapping.chain.added if one.link == link]
         added = f", and is added to that of {' and '.join(its)}" if its else ""
-        found.append(f"{result} of {chain.names[number]} stays in {home}{cells}{between}{together}{added}{rows}")
+        outermost = group.mapping.chain.tree.memories[-1].name
+        leaves = f", and goes out to {outermost} as well" if group.mapping.chain.links[link].leaves else ""
+        found.append(
+            f"{result} of {chain.names[number]} stays in {home}{cells}{between}{together}{added}{leaves}{rows}"
+        )
     return found
 
 
@@ -253,6 +263,8 @@ def _group_json(chain: NamedChain, group: FoundGroup) -> dict[str, Json]:
         "latency_cycles": group.latency_cycles,
         "met_pj": group.met.energy_pj,
         "met_cycles": group.met.cycles,
+        "leaving_pj": group.leaving.energy_pj,
+        "leaving_cycles": group.leaving.cycles,
     }
     mapping = mapping_json(names, group)
     return found if mapping is None else {**found, "mapping": mapping}

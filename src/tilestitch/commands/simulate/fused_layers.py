@@ -41,7 +41,8 @@ class SimulatedFused(Brief):
     """A chain in its best fused mapping, group by group, and its operators in their best mappings without fusion.
 
     `instead` says which other mapping it is where the best one is not simulated, and why; else nothing. What is done
-    to intermediates between groups, in the outermost memory, takes what the model says.
+    to intermediates between groups, in the outermost memory, takes what the model says, and so does what leaves a group
+    in which it stays.
     """
 
     chain: NamedChain
@@ -105,7 +106,7 @@ def _simulated(
     groups: list[SimulatedGroup] = []
     said = [instead] if instead else []
     result: np.ndarray | None = None
-    results: dict[int, np.ndarray] = {}  # of the operators that are the last of their groups
+    results: dict[int, np.ndarray] = {}  # of operators whose results go out, as others read them
     for group in found.groups:
         own: list[list[np.ndarray | None]] | None = None
         beside: dict[tuple[int, int], np.ndarray] = {}
@@ -129,8 +130,10 @@ def _simulated(
         if result is not None and group.mapping is None:
             added = beside.get((0, len(wiring.nests[group.last].reads)))
             result = result if added is None else result + added[tuple(map(slice, result.shape))]
-        if result is not None:
-            results[group.last] = result
+        if result is not None and group.last < len(wiring.links):
+            results[group.last] = passed_on(result, wiring.links[group.last])
+        if isinstance(simulated, SimulatedChain):
+            results |= {group.numbers[at]: array for at, array in simulated.left.items()}
         groups.append(SimulatedGroup(group, simulated))
     if operands is not None:
         assert result is not None
@@ -161,10 +164,10 @@ def _made_before(
     """
     made = dict[tuple[int, int], np.ndarray]()
     for number in sorted(results):
-        for one in wiring.readings(number) if number < len(wiring.links) else ():
+        for one in wiring.readings(number):
             if one.reader in group.numbers and number not in group.numbers:
                 key, operand = (group.numbers.index(one.reader), one.read), wiring.nests[one.reader].operands[one.read]
-                array = padded(passed_on(results[number], wiring.links[number]), operand.shape)
+                array = padded(results[number], operand.shape)
                 made[key] = met(made[key], array, one) if key in made else array
     return made
 
@@ -206,7 +209,7 @@ def chain_run(fused: FusedMapping) -> ChainRun:
     chain = fused.chain
     placed = [replace(one, unrolled=own) for one, own in zip(chain.operators, fused.unrolled, strict=True)]
     links = tuple(
-        ChainLink(link.read, home, shared, link.passes, link.whole, ahead, link.is_factor)
+        ChainLink(link.read, home, shared, link.passes, link.whole, ahead, link.is_factor, link.leaves)
         for link, home, shared, ahead in zip(chain.links, fused.homes, fused.shared, fused.kept_ahead(), strict=True)
     )
     runs = [run_of(one, own) for one, own in zip(placed, fused.mappings, strict=True)]

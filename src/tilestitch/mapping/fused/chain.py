@@ -32,6 +32,7 @@ class Link:
     whole: frozenset[int] = frozenset()
     passes: int = 0
     is_factor: bool = False  # whether results that meet are multiplied, or else added
+    leaves: bool = False  # whether it goes out to the outermost memory as well, as others read it there
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,15 +236,21 @@ class Chain:
         )
 
     def part(self, numbers: Sequence[int]) -> "Chain":
-        """Some operators by themselves, in an order in which they can run: all but the last have all their readers."""
+        """Some operators by themselves, in an order in which they can run: all but the last are read by some of them.
+
+        What others read as well leaves them.
+        """
         places = {number: at for at, number in enumerate(numbers)}
         links: list[Link] = []
         readers: list[int] = []
         more: list[Reading] = []
         for at, number in enumerate(numbers[:-1]):
-            every = [replace(one, link=at, reader=places[one.reader]) for one in self.read_from(number)]
-            *others, last = sorted(every, key=_place_of)
-            links.append(replace(self.links[number], read=last.read, is_factor=last.is_factor))
+            inside = [one for one in self.read_from(number) if one.reader in places]
+            *others, last = sorted(
+                (replace(one, link=at, reader=places[one.reader]) for one in inside), key=_place_of
+            )  # fmt: skip
+            leaves = self.links[number].leaves or len(inside) < len(self.read_from(number))
+            links.append(replace(self.links[number], read=last.read, is_factor=last.is_factor, leaves=leaves))
             readers.append(last.reader)
             more += others
         return replace(

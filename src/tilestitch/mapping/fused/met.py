@@ -88,3 +88,14 @@ def _read_once(chain: Chain, reading: Reading) -> Met:
     each = chain.operators[reading.link].final_bits if chain.is_added(reading) else read.element_bits
     bits = prod(written.shape) * each
     return Met(bits * memory.read_pj / port.width_bits, cycles_of(port, bits))
+
+
+def leaving_cycles(chain: Chain) -> int:
+    """For how long the port of the outermost memory writes the results of a group that stay in it and leave as well."""
+    memory, found = chain.tree.memories[-1], 0
+    for link, one in enumerate(chain.links):
+        placed = chain.operators[link]
+        port = memory.port(placed.homes[-1], Flow.COLLECT)
+        if one.leaves and port is not None:
+            found += cycles_of(port, prod(placed.nest.write.shape) * placed.final_bits)
+    return found

@@ -10,7 +10,7 @@ from tilestitch.base.shown import Brief
 from tilestitch.hardware.tree import Flow
 from tilestitch.mapping.fused.latency import fused_latency
 from tilestitch.mapping.fused.mapping import FusedMapping, fused_crossings, placed_operator, steps_inside
-from tilestitch.mapping.fused.shapes import passes_pj
+from tilestitch.mapping.fused.shapes import leaving_pj, passes_pj
 from tilestitch.mapping.tree.chain import PricedFlow
 from tilestitch.mapping.tree.crossings import Part, operands_on_tree
 
@@ -23,6 +23,7 @@ class FusedPrice(Brief):
     flows: tuple[tuple[PricedFlow, ...], ...]
     passes_pj: tuple[float, ...]  # of each link
     latency_cycles: int
+    leaving_pj: tuple[float, ...]  # of each link what it costs that its result goes out as well
 
     @property
     def operators_pj(self) -> tuple[float, ...]:
@@ -32,7 +33,7 @@ class FusedPrice(Brief):
 
     @property
     def energy_pj(self) -> float:
-        return sum(self.operators_pj) + sum(self.passes_pj)
+        return sum(self.operators_pj) + sum(self.passes_pj) + sum(self.leaving_pj)
 
 
 def fused_price(fused: FusedMapping) -> FusedPrice:
@@ -46,7 +47,8 @@ def fused_price(fused: FusedMapping) -> FusedPrice:
         flows.append(tuple(_flows(fused, number)))
     memories = {memory.name: memory for memory in tree.memories}
     passes = [passes_pj(fused.chain, link, memories[home]) for link, home in enumerate(fused.homes)]
-    return FusedPrice(tuple(macs), tuple(flows), tuple(passes), fused_latency(fused))
+    leaving = [leaving_pj(fused.chain, link, memories[home]) for link, home in enumerate(fused.homes)]
+    return FusedPrice(tuple(macs), tuple(flows), tuple(passes), fused_latency(fused), tuple(leaving))
 
 
 def _flows(fused: FusedMapping, number: int) -> Iterator[PricedFlow]:

@@ -3,11 +3,11 @@
 An intermediate in the outermost memory couples nothing: its two operators run as well one after the other, each with
 all memories for itself. So a chain is divided into groups whose intermediates stay inside, and its energy and its
 latency are the sums of theirs. Groups of one are mapped as `map` maps them; so nothing fused is above what is not.
-Where operators are a tree or another graph, groups are those that hang together in it: whatever is made in one is
-read in it alone, or outside of it alone as the result of its last operator.
+Where operators are a tree or another graph, groups are those that hang together in it: whatever is made in one but the
+result of its last operator is read in it, and goes out as well if others read it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeAlias
@@ -17,9 +17,10 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Brief
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.chain import MOST_OPERATORS, Chain, chain_faults
+from tilestitch.mapping.fused.divisions import Span, divisions, in_turn, others_of, spans_of
 from tilestitch.mapping.fused.latency import pass_latency
 from tilestitch.mapping.fused.mapping import FusedMapping
-from tilestitch.mapping.fused.met import Met, is_met_before_the_end, met_from_outside
+from tilestitch.mapping.fused.met import Met, is_met_before_the_end, leaving_cycles, met_from_outside
 from tilestitch.mapping.fused.price import FusedPrice
 from tilestitch.mapping.fused.shapes import Group, passes_pj
 from tilestitch.mapping.fused.spans import (
@@ -46,14 +47,14 @@ from tilestitch.mapping.tree.timed_search import pareto_front
 
 MOST_LABELS = 10_000_000
 
-Span: TypeAlias = tuple[int, ...]  # operators that hang together, in ascending order
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FoundGroup(Brief):
     """Operators of a chain that run together, in the order in which they do, and what they cost.
 
-    What reading results from outside costs that meet theirs, or are added to them, is `met`, beside that.
+    Beside that `met` is what reading results from outside costs that meet theirs, or are added to them, and `passes`
+    what is done to the result of all in the outermost memory before others read it. Results that stay and go out as
+    well are `leaving`.
     """
 
     numbers: tuple[int, ...]
@@ -63,6 +64,25 @@ class FoundGroup(Brief):
     mapping: FusedMapping | None  # of several
     price: FusedPrice | None
     met: Met
+    passes: Met
+    leaving: Met
+
+    @property
+    def all_pj(self) -> float:
+        return self.energy_pj + self.outside_pj
+
+    @property
+    def all_cycles(self) -> int:
+        return self.latency_cycles + self.outside_cycles
+
+    @property
+    def outside_pj(self) -> float:
+        """What is done beside the mapping, as the model says."""
+        return sum(one.energy_pj for one in (self.met, self.passes, self.leaving))
+
+    @property
+    def outside_cycles(self) -> int:
+        return sum(one.cycles for one in (self.met, self.passes, self.leaving))
 
     @property
     def last(self) -> int:
@@ -87,12 +107,12 @@ class FoundChain(Brief):
 
     @property
     def energy_pj(self) -> float:
-        return sum(group.energy_pj for group in self.groups) + self.outside_pj
+        return sum(group.all_pj for group in self.groups)
 
     @property
     def latency_cycles(self) -> int:
         """Of all operators, one group after another."""
-        return sum(group.latency_cycles for group in self.groups) + self.outside_cycles
+        return sum(group.all_cycles for group in self.groups)
 
     @property
     def value(self) -> float:
@@ -102,14 +122,12 @@ class FoundChain(Brief):
     @property
     def outside_pj(self) -> float:
         """What is done to intermediates that go through the outermost memory."""
-        passes = sum(self.passes_pj[one.last] for one in self.groups[:-1])
-        return passes + sum(one.met.energy_pj for one in self.groups)
+        return sum(one.outside_pj for one in self.groups)
 
     @property
     def outside_cycles(self) -> int:
         """What that takes, between groups."""
-        passes = sum(self.passes_cycles[one.last] for one in self.groups[:-1])
-        return passes + sum(one.met.cycles for one in self.groups)
+        return sum(one.outside_cycles for one in self.groups)
 
     @property
     def unfused_outside_pj(self) -> float:
@@ -167,6 +185,27 @@ class _Searches:
     def met(self, span: Span) -> Met:
         """What is read of results from outside that meet those of a span, or are added to them."""
         return met_from_outside(self.chain, span)
+
+    def passes(self, span: Span) -> Met:
+        """What is done to the result of a span before others read it."""
+        if span[-1] == len(self.chain.links):
+            return Met(0.0, 0)
+        return Met(self.passes_pj[span[-1]], self.passes_cycles[span[-1]])
+
+    def beside(self, span: Span) -> Met:
+        """What a span costs and takes beside its mapping, whatever that is: but for the energy of what leaves."""
+        met, passes, leaving = self.met(span), self.passes(span), leaving_cycles(self.chain.part(span))
+        return Met(met.energy_pj + passes.energy_pj, met.cycles + passes.cycles + leaving)
+
+    def group(self, span: Span, one: FoundMapping | Together, numbers: Span) -> FoundGroup:
+        """What was found of a span, in this order."""
+        met, passes, price = self.met(span), self.passes(span), one.price
+        if isinstance(one, FoundMapping):
+            costs = price.energy_pj, price.latency_cycles
+            return FoundGroup(numbers, *costs, one, None, None, met, passes, Met(0.0, 0))
+        leaving = Met(sum(one.price.leaving_pj), leaving_cycles(self.chain.part(span)))
+        costs = one.price.energy_pj - leaving.energy_pj, price.latency_cycles
+        return FoundGroup(numbers, *costs, None, one.mapping, one.price, met, passes, leaving)
 
     def kind(self, span: Span) -> "Kind":
         """What is the same of spans that differ in nothing but names."""
@@ -259,7 +298,7 @@ def best_chain(
     spans: Spans = {(at,): [_single(searches, at, one) for one in own] for at, own in enumerate(alone)}
     unfused = _division(searches, spans, searches.every)
     twins = _Twins()
-    groups = {span: twins.groups_of(searches, span) for span in _that_hang_together(chain, most)}
+    groups = {span: twins.groups_of(searches, span) for span in spans_of(chain, most)}
     by = _by_sum if objective in (Objective.ENERGY, Objective.LATENCY) else _by_product
     bound, count = by(searches, spans, groups, alone, (twins, progress))
     division = _division(searches, spans, searches.every)
@@ -268,34 +307,6 @@ def best_chain(
     passes = searches.passes_pj, searches.passes_cycles
     found = FoundChain(chain, sums, objective, tuple(division), each, *passes, bound, count, met)
     return replace(found, bound=min(bound, found.value))
-
-
-def _that_hang_together(chain: Chain, most: int) -> list[Span]:
-    """All operators, two to so many of them, that hang together: fewer ones first.
-
-    Of those what is made has all its readers among them, but for the result of the last.
-    """
-    beside: dict[int, set[int]] = {number: set() for number in range(len(chain.operators))}
-    for one in chain.readings:
-        beside[one.link].add(one.reader)
-        beside[one.reader].add(one.link)
-    found: list[Span] = []
-    larger = {(number,) for number in range(len(chain.operators))}
-    for _ in range(2, most + 1):
-        larger = {
-            tuple(sorted((*span, more)))
-            for span in larger
-            for one in span
-            for more in sorted(beside[one])
-            if more not in span
-        }
-        found += sorted(span for span in larger if _hangs_together(chain, span))
-    return found
-
-
-def _hangs_together(chain: Chain, span: Span) -> bool:
-    """Whether all readers of what is made are there, but for those of the last."""
-    return all(one.reader in span for link in span[:-1] for one in chain.read_from(link))
 
 
 def _alone(searches: _Searches, number: int) -> list[FoundMapping]:
@@ -311,12 +322,11 @@ def _alone(searches: _Searches, number: int) -> list[FoundMapping]:
 
 
 def _single(searches: _Searches, at: int, one: FoundMapping) -> FoundGroup:
-    return FoundGroup((at,), one.price.energy_pj, one.price.latency_cycles, one, None, None, searches.met((at,)))
+    return searches.group((at,), one, (at,))
 
 
 def _joined(searches: _Searches, span: Span, one: Together) -> FoundGroup:
-    numbers, price = tuple(span[at] for at in one.order), one.price
-    return FoundGroup(numbers, price.energy_pj, price.latency_cycles, None, one.mapping, price, searches.met(span))
+    return searches.group(span, one, tuple(span[at] for at in one.order))
 
 
 Groups = Mapping[Span, Sequence[Group]]
@@ -331,15 +341,14 @@ def _by_sum(
     is_energy = searches.objective is Objective.ENERGY
     bounds: dict[Span, float] = {}
     for at, own in enumerate(alone):
-        met = searches.met((at,))
-        bounds[at,] = own[0].bound + (met.energy_pj if is_energy else met.cycles)
+        beside = searches.beside((at,))
+        bounds[at,] = own[0].bound + (beside.energy_pj if is_energy else beside.cycles)
     count = 0
     for number, (span, some) in enumerate(groups.items()):
         progress("fuse", number, len(groups))
         _, labels = _search(searches, twins, spans, bounds, span, some)
         count += labels
-    passes = searches.passes_pj if is_energy else searches.passes_cycles
-    return _least_sum(searches.chain, bounds, passes, searches.every), count
+    return _least_sum(searches.chain, bounds, searches.every), count
 
 
 def _search(
@@ -352,14 +361,14 @@ def _search(
 ) -> tuple[float, int]:
     """Search a span for what is less than is known, and keep what was found.
 
-    Below what its operators do not come together, or what is known where nothing is left, with what they read that
-    comes from outside to meet their results; and how many labels there were.
+    Below what its operators do not come together, or what is known where nothing is left, with what they cost beside
+    their mapping; and how many labels there were.
     """
-    division, task, met = _division(searches, spans, span), searches.task(span), searches.met(span)
-    energy = _sum_pj(division, searches.passes_pj) - met.energy_pj
-    cycles = _sum_cycles(division, searches.passes_cycles) - met.cycles
+    division, task, more = _division(searches, spans, span), searches.task(span), searches.beside(span)
+    energy = sum(one.all_pj for one in division) - more.energy_pj
+    cycles = sum(one.all_cycles for one in division) - more.cycles
     is_energy = searches.objective is Objective.ENERGY
-    known, beside = (energy, met.energy_pj) if is_energy else (cycles, met.cycles)
+    known, beside = (energy, more.energy_pj) if is_energy else (cycles, more.cycles)
 
     def search() -> Searched:
         return least_energy(task, some, energy) if is_energy else least_latency(task, some, cycles, energy)
@@ -391,9 +400,9 @@ def _by_product(
     left = inf
     for at, own in enumerate(alone):
         is_whole = own[0].is_proven  # its front has no gaps
-        met = searches.met((at,))
-        least_pj[at,] = (own[0].price.energy_pj if is_whole else own[0].bound_pj) + met.energy_pj
-        least_cycles[at,] = (own[-1].price.latency_cycles if is_whole else own[0].bound_cycles) + met.cycles
+        more = searches.beside((at,))
+        least_pj[at,] = (own[0].price.energy_pj if is_whole else own[0].bound_pj) + more.energy_pj
+        least_cycles[at,] = (own[-1].price.latency_cycles if is_whole else own[0].bound_cycles) + more.cycles
         if not is_whole:
             left = min(left, value_of(searches.objective, own[0].bound_pj, own[0].bound_cycles))
     own_least: dict[Span, tuple[float, int]] = {}  # of mappings in which all of a span run together
@@ -405,8 +414,8 @@ def _by_product(
         energy, labels = _search(by_energy, twins, energies, least_pj, span, some)
         cycles, more = _search(by_latency, twins, fastest, least_cycles, span, some)
         count += labels + more
-        met = searches.met(span)
-        own_least[span] = energy - met.energy_pj, int(cycles) - met.cycles
+        beside = searches.beside(span)
+        own_least[span] = energy - beside.energy_pj, int(cycles) - beside.cycles
         both = [*energies.get(span, []), *fastest.get(span, [])]
         if both:
             spans[span] = both
@@ -423,62 +432,18 @@ def _by_product(
 
 def _beside(searches: _Searches, least_pj: Bounds, least_cycles: Bounds, span: Span) -> Beside:
     """What the operators beside a span add at least, with what is done and read in between."""
-    met = searches.met(span)
-    picojoules, cycles = met.energy_pj, float(met.cycles)
-    last = len(searches.chain.links)
-    for part in _others(searches.chain, span):
-        picojoules += _least_sum(searches.chain, least_pj, searches.passes_pj, part)
-        cycles += _least_sum(searches.chain, least_cycles, searches.passes_cycles, part)
-    for part in [*_others(searches.chain, span), span]:
-        if part[-1] < last:
-            picojoules, cycles = picojoules + searches.passes_pj[part[-1]], cycles + searches.passes_cycles[part[-1]]
+    own = searches.beside(span)
+    picojoules, cycles = own.energy_pj, float(own.cycles)
+    for part in others_of(searches.chain, span):
+        picojoules += _least_sum(searches.chain, least_pj, part)
+        cycles += _least_sum(searches.chain, least_cycles, part)
     return Beside(max(0, int(picojoules * FEMTO * (1 - 1e-9)) - 1), int(cycles))
 
 
-def _others(chain: Chain, span: Span) -> list[Span]:
-    """What is left of a chain without some operators: parts that hang together."""
-    return _parts(_readers(chain), [number for number in range(len(chain.operators)) if number not in span])
-
-
-def _readers(chain: Chain) -> list[list[int]]:
-    """Of each operator those that read its result."""
-    return [[one.reader for one in chain.read_from(link)] for link in range(len(chain.links))] + [[]]
-
-
-def _parts(readers: Sequence[Sequence[int]], numbers: Sequence[int]) -> list[Span]:
-    """Some operators in parts between which nothing passes that may stay inside: what has all its readers there."""
-    inside = set(numbers)
-    beside: dict[int, list[int]] = {number: [] for number in numbers}
-    for link in numbers:
-        if inside.issuperset(readers[link]):
-            for reader in readers[link]:
-                beside[link].append(reader)
-                beside[reader].append(link)
-    found: list[Span] = []
-    for number in numbers:
-        if number in inside:
-            inside.remove(number)
-            part = [number]
-            for one in part:
-                part += [other for other in dict.fromkeys(beside[one]) if other in inside]
-                inside.difference_update(beside[one])
-            found.append(tuple(sorted(part)))
-    return found
-
-
-def _sum_pj(division: Sequence[FoundGroup], passes: Sequence[float]) -> float:
-    own = sum(one.energy_pj + one.met.energy_pj for one in division)
-    return own + sum(passes[one.last] for one in division[:-1])
-
-
-def _sum_cycles(division: Sequence[FoundGroup], passes: Sequence[int]) -> int:
-    own = sum(one.latency_cycles + one.met.cycles for one in division)
-    return own + sum(passes[one.last] for one in division[:-1])
-
-
 def _value(searches: _Searches, division: Sequence[FoundGroup]) -> float:
-    energy, cycles = _sum_pj(division, searches.passes_pj), _sum_cycles(division, searches.passes_cycles)
-    return value_of(searches.objective, energy, cycles)
+    return value_of(
+        searches.objective, sum(one.all_pj for one in division), sum(one.all_cycles for one in division)
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,11 +459,10 @@ def _division(searches: _Searches, spans: Spans, every: Span) -> list[FoundGroup
     """The division of some operators that hang together into groups that is best in the objective."""
     objective = searches.objective
     ways: dict[Span, list[_Way]] = {}  # of operators that hang together
-    for part, choices in _divisions(searches.chain, spans, every):
+    for part, choices in divisions(searches.chain, spans, every):
         options: list[_Way] = []
-        passes = (0.0, 0) if part == every else (searches.passes_pj[part[-1]], searches.passes_cycles[part[-1]])
         for span, others in choices:
-            before = [_Way(passes[0], passes[1], ())]
+            before = [_Way(0.0, 0, ())]
             for other in others:
                 before = [
                     _Way(one.energy_pj + way.energy_pj, one.cycles + way.cycles, (*one.groups, *way.groups))
@@ -506,9 +470,10 @@ def _division(searches: _Searches, spans: Spans, every: Span) -> list[FoundGroup
                     for way in ways[other]
                 ]
             for group in spans[span]:
-                energy = group.energy_pj + group.met.energy_pj
-                cycles = group.latency_cycles + group.met.cycles
-                options += [_Way(way.energy_pj + energy, way.cycles + cycles, (*way.groups, group)) for way in before]
+                options += [
+                    _Way(way.energy_pj + group.all_pj, way.cycles + group.all_cycles, (*way.groups, group))
+                    for way in before
+                ]
         if objective is Objective.ENERGY:
             ways[part] = [min(options, key=lambda one: (one.energy_pj, len(one.groups)))]
         elif objective is Objective.LATENCY:
@@ -516,35 +481,8 @@ def _division(searches: _Searches, spans: Spans, every: Span) -> list[FoundGroup
         else:
             ways[part] = _unbeaten(options)
     chosen = min(ways[every], key=lambda one: (value_of(objective, one.energy_pj, one.cycles), one.energy_pj))
-    return sorted(chosen.groups, key=lambda one: one.last)
-
-
-Choice: TypeAlias = tuple[Span, list[Span]]  # a group, and the parts that are left without it
-
-
-def _divisions(chain: Chain, spans: Iterable[Span], every: Span) -> list[tuple[Span, list[Choice]]]:
-    """By part of some operators the groups that its last operator may end, and what is then left: smaller parts first.
-
-    The last are all of these operators.
-    """
-    by_end: dict[int, list[Span]] = {number: [] for number in every}
-    for span in sorted(spans):
-        if all(number in by_end for number in span):
-            by_end[span[-1]].append(span)
-    found: dict[Span, list[Choice]] = {}
-    readers, waiting = _readers(chain), [every]
-    while waiting:
-        part = waiting.pop()
-        if part in found:
-            continue
-        inside = set(part)
-        found[part] = [
-            (span, _parts(readers, [number for number in part if number not in span]))
-            for span in by_end[part[-1]]
-            if inside.issuperset(span)
-        ]
-        waiting += [other for _, others in found[part] for other in others]
-    return sorted(found.items(), key=lambda item: len(item[0]))
+    groups = {tuple(sorted(one.numbers)): one for one in chosen.groups}
+    return [groups[span] for span in in_turn(searches.chain, groups)]
 
 
 def _unbeaten(ways: Sequence[_Way]) -> list[_Way]:
@@ -556,10 +494,9 @@ def _unbeaten(ways: Sequence[_Way]) -> list[_Way]:
     return kept
 
 
-def _least_sum(chain: Chain, bounds: Bounds, passes: Sequence[float], every: Span) -> float:
+def _least_sum(chain: Chain, bounds: Bounds, every: Span) -> float:
     """Below what no division of some operators that hang together into groups comes."""
     best: dict[Span, float] = {}
-    for part, choices in _divisions(chain, bounds, every):
-        own = 0.0 if part == every else passes[part[-1]]
-        best[part] = own + min(bounds[span] + sum(best[other] for other in others) for span, others in choices)
+    for part, choices in divisions(chain, bounds, every):
+        best[part] = min(bounds[span] + sum(best[other] for other in others) for span, others in choices)
     return best[every]

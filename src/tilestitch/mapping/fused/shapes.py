@@ -83,8 +83,10 @@ class Group:
 
     @property
     def fixed_fj(self) -> int:
-        """What is done to intermediates between their operators."""
-        return sum(round(passes_pj(self.chain, link, one) * FEMTO) for link, one in enumerate(self.homes))
+        """What is done to intermediates between their operators, and what those cost that leave as well."""
+        every = enumerate(self.homes)
+        each = (passes_pj(self.chain, link, one) + leaving_pj(self.chain, link, one) for link, one in every)
+        return sum(round(one * FEMTO) for one in each)
 
     @property
     def pass_cycles(self) -> tuple[int, ...]:
@@ -315,3 +317,20 @@ def passes_pj(chain: Chain, link: int, memory: TreeMemory) -> float:
     ports = [(memory.port(home, Flow.FEED), memory.read_pj), (memory.port(back, Flow.COLLECT), memory.write_pj)]
     each = sum(pj / port.width_bits for port, pj in ports if port is not None)
     return chain.links[link].passes * prod(written.shape) * read.element_bits * each
+
+
+def leaving_pj(chain: Chain, link: int, home: TreeMemory) -> float:
+    """What it costs that an intermediate leaves its home: all of it goes out once, through what lies between.
+
+    It is priced as any complete result that is drained from there.
+    """
+    if not chain.links[link].leaves:
+        return 0.0
+    placed = replace(chain.operators[link], unrolled=chain.cells.unrolled(link), slides=())
+    operand, whole = operands_on_tree(placed)[-1], np.array([placed.steps], np.int64)
+    names = [memory.name for memory in operand.memories]
+    found = 0.0
+    for crossing in range(names.index(home.name) + 1, len(names)):
+        found += sum(float(moved.energy_pj[0]) for moved in operand.moved(crossing, whole))
+        found += float(operand.delivered_pj(crossing, whole)[0])
+    return found

@@ -72,15 +72,16 @@ def groups_of(task: Task) -> list[Group]:
     """All orders of the operators, homes, axes along which windows may be shared, and whether rows may be kept.
 
     Where homes repeat, all ways to spread the operators over their cells. No windows are shared where something is done
-    to an intermediate: to windows that are made again it would be done again; nor where operators are not in a row. And
-    none are made again, but kept, where something from outside meets an intermediate.
+    to an intermediate, or it leaves: with windows that are made again it would be done again; nor where operators are
+    not in a row. And none are made again, but kept, where something from outside meets an intermediate.
     """
     found: list[Group] = []
     in_cells: list[Group] = []
     for order in orders_of(task):
         chain, spaces = task.chain.part(order), [task.spaces[number] for number in order]
         last = len(chain.operators) - 1
-        axes = () if any(link.passes for link in chain.links) or not chain.is_row else chain.window_axes()
+        is_bare = not any(link.passes or link.leaves for link in chain.links)
+        axes = chain.window_axes() if is_bare and chain.is_row else ()
         kinds = (True,) if task.is_met else (False, True)
         along = [replace(chain, overlaps=frozenset({axis}), keeps=keeps) for axis in axes for keeps in kinds]
         ways = [chain, *(one for one in along if one.has_halo(0, last))]

@@ -64,6 +64,7 @@ class SimulatedChain(Brief):
     networks_pj: tuple[float, ...]  # of each operator
     rooms: tuple[Room, ...]
     result: np.ndarray | None
+    left: Mapping[int, np.ndarray] = field(default_factory=dict)  # by operator the results that leave as well
 
     @property
     def macs(self) -> int:
@@ -160,6 +161,7 @@ def run_chain(
         tuple(network_pj(one) for one in every),
         rooms_of(run),
         None if operands is None else clock.result(),
+        clock.left,
     )
 
 
@@ -343,6 +345,7 @@ class _Clock:
     rows: list[int] = field(init=False)  # and which window's rows are the last there
     total: int = field(init=False)
     added: dict[int, np.ndarray] = field(default_factory=dict)  # by operator what is added to its result
+    left: dict[int, np.ndarray] = field(default_factory=dict)  # and its result, where that leaves as well
 
     def __post_init__(self) -> None:
         plan, run = self.plan, self.run
@@ -366,6 +369,7 @@ class _Clock:
             self._add_to(block.last, block)
             self._pass(block.last)
             self._meet(block.last, block)
+            self._leave(block.last, block)
         elif moment is Moment.STEPS:
             one = self.run.operators[block.first]
             self._want(block)
@@ -383,6 +387,7 @@ class _Clock:
             if link < len(self.run.links) and not self.run.links[link].passes:
                 self._add_to(link, block)
                 self._meet(link, block)
+                self._leave(link, block)
 
     @property
     def is_full(self) -> bool:
@@ -449,6 +454,18 @@ class _Clock:
                 target[...] = home
             for other, outside in others:
                 self._meet_there(target, other, self._begins(link, outside), reading)
+
+    def _leave(self, link: int, block: SharedLoops) -> None:
+        """The tile at home, where it is complete, goes out as well if others read it there."""
+        if not self.memories.homes or not self.run.links[link].leaves or block.outside != self.run.common(link):
+            return
+        home = self.memories.home(link)
+        if link not in self.left:
+            self.left[link] = np.zeros(self.run.runs[link].nest.write.shape, home.dtype)
+        first = self._begins(link, 0)
+        within = tuple(slice(at, at + size) for at, size in zip(first, home.shape, strict=True))
+        there = self.left[link][within]
+        there[...] = home[tuple(slice(0, size) for size in there.shape)]
 
     def _meet_there(self, home: np.ndarray, other: np.ndarray, first: Sequence[int], where: Reading) -> None:
         """What is at home, with a part of something larger."""

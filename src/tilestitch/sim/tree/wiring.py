@@ -14,7 +14,8 @@ class ChainLink:
     `passes` is how often each element is read and written in between, as softmax does along the axes `whole`. Where the
     next window finds what it has in common with this one, the innermost shared loop is that over windows, and so many
     tiles `ahead` are written before the first one is read; they are at home beside the one that is written. Results
-    that are one and the same read are multiplied there, or added, element by element.
+    that are one and the same read are multiplied there, or added, element by element. What leaves goes out as well, for
+    operators that run later.
     """
 
     read: int
@@ -24,6 +25,7 @@ class ChainLink:
     whole: frozenset[int] = frozenset()
     ahead: int | None = None
     is_factor: bool = False  # of results that meet
+    leaves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
