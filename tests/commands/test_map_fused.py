@@ -139,14 +139,17 @@ def test_a_chain_that_cannot_be_mapped_is_divided_where_several_read(monkeypatch
 
 
 def test_attention_of_a_network_is_a_chain():
-    """Scores, softmax and context of BERT are one chain in each layer; rows of scores are read whole."""
+    """Scores, softmax and context of BERT follow one another in each layer; rows of scores are read whole."""
     graph = simplify(load_graph("bert-base-128:small"), fold_bn=True)
     chains = chains_of(graph)
     attention = next(chain for chain in chains if "softmax" in sum(chain.between, ()))
-    assert len(attention.nests) == 2
-    (link,) = attention.links
+    names = [name.rsplit(".", 1)[1] for name in attention.names]
+    assert names == ["matmul", "matmul", "scores", "matmul", "context", "matmul"]
+    assert attention.readers == (2, 2, 4, 4, 5)
+    link = attention.links[2]
     assert link.passes == 1
-    assert link.whole == {len(attention.nests[0].write.axes) - 1}
+    assert link.whole == {len(attention.nests[2].write.axes) - 1}
+    assert sum(one.passes for one in attention.links) == 1
     assert sum(chain.times * len(chain.nests) for chain in chains) == sum(
         op.kind in ("matmul", "conv") for op in graph.operators
     )

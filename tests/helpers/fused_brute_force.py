@@ -786,6 +786,32 @@ def _in_cells(chain, factor, loops, *, first_alone):
     return replace(chain, operators=tuple(operators))
 
 
+def random_heads(seed) -> Chain:
+    """A projection that is read head by head, or a product for each head that is read as one row of all heads."""
+    axes = tuple(Axis(f"D{at}", seed.choice((2, 3))) for at in range(seed.randrange(3)))
+    tree, is_joined = _tree(seed, axes), seed.random() < 0.5
+    sizes = {}
+    lines = (("mhed", "md", "dhe", "mhe"), ("hmne", "mhe", "hne", "hmn"))
+    if is_joined:
+        lines = (("hmen", "hmn", "hne", "hme"), ("mfhe", "hme", "hef", "mf"))
+    while not sizes or any(_primes_of([sizes[name] for name in names]) > 3 for names, *_ in lines):
+        sizes = {name: seed.choice((1, 2, 2, 3)) for name in "mhednf"}
+    operators = []
+    for number, (names, *arrays) in enumerate(lines):
+        bits = (seed.choice((4, 8)), seed.choice((4, 8)), seed.choice((16, 24)))
+        first, second, write = (
+            LoopOperand(
+                label, tuple(((names.index(one), 1),) for one in its), tuple(sizes[one] for one in its), element_bits
+            )
+            for label, its, element_bits in zip("IWO", arrays, bits, strict=True)
+        )
+        extents = [sizes[name] for name in names]
+        loops = tuple(Loop(name, extent) for name, extent in zip(names, extents, strict=True))
+        nest = LoopNest(f"op{number}", "einsum", loops, (first, second), write)
+        operators.append(PlacedNest(nest, 8, ("I", "W", "O"), _spread(seed, axes, extents), tree))
+    return Chain("heads", tuple(operators), (Link(0),))
+
+
 def windows_in_a_row(seed) -> Chain:
     """Two convolutions of a row of pixels in turn, without padding, on a random tree."""
     kernels, step = [seed.choice((1, 2)), seed.choice((1, 2, 3))], seed.choice((1, 1, 2))

@@ -10,6 +10,16 @@ from tilestitch.base.errors import InputError
 from tilestitch.commands.map.einsum_lines import einsum_chain
 from tilestitch.commands.map.named_chain import NamedChain, backwards
 from tilestitch.commands.map.networks import open_network
+from tilestitch.commands.map.views import (
+    VIEWS,
+    Split,
+    View,
+    plain_view,
+    read_as_written,
+    seen_through,
+    split_nest,
+    split_of,
+)
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.fused.chain import MOST_OPERATORS, Link, Reading
@@ -27,7 +37,8 @@ def chains_of(graph: Graph, runs: int = 1) -> tuple[NamedChain, ...]:
     Products that stand alone are chains of one.
     """
     products = {op.name: op for op in graph.operators if is_contraction(op)}
-    steps = _steps(graph, products)
+    every = {name: nest_of_operator(graph, op) for name, op in products.items()}
+    steps = _steps(graph, products, every)
     made: dict[str, list[str]] = {name: [] for name in products}  # of each product those whose results it reads
     for name, its in steps.items():
         for step in its:
@@ -43,7 +54,7 @@ def chains_of(graph: Graph, runs: int = 1) -> tuple[NamedChain, ...]:
             last = steps[last][-1].reader.name
         names = _in_order(made, last)
         inside.update(names)
-        nests = tuple(nest_of_operator(graph, products[one]) for one in names)
+        nests = _nests(every, names, steps)
         chain = _named(names, nests, [steps[one] for one in names[:-1]])
         nameless = tuple(replace(nest, name="") for nest in chain.nests)
         key = (nameless, chain.links, chain.between, chain.readers, chain.more)
@@ -52,11 +63,13 @@ def chains_of(graph: Graph, runs: int = 1) -> tuple[NamedChain, ...]:
     return tuple(replace(chain, times=runs * len(found[key])) for key, chain in chains.items())
 
 
-def _steps(graph: Graph, products: Mapping[str, Operator]) -> dict[str, tuple["_Step", ...]]:
+def _steps(
+    graph: Graph, products: Mapping[str, Operator], nests: Mapping[str, LoopNest]
+) -> dict[str, tuple["_Step", ...]]:
     """Of each product all that read its result, in their order; without those that may not go on together.
 
     Where several read a result, all that hang together with it have to end in one product, and they are no more than
-    eight, as a search takes the longer the more do. Else the network is divided there. First are those of which some
+    sixteen, as a search takes the longer the more do. Else the network is divided there. First are those of which some
     four products hold the result and all that read it, so that all may run together.
     """
     network = _Network.of(graph)
@@ -80,7 +93,94 @@ def _steps(graph: Graph, products: Mapping[str, Operator]) -> dict[str, tuple["_
                 continue
             if len(around := _around(more, name)) <= MOST_AROUND and len(around - more.keys()) == 1:
                 kept = more
+    for name in products:
+        if name not in kept and (step := _next_view(graph, products[name])) is not None:
+            more = {**kept, name: (step,)}
+            around = _around(more, name)
+            is_row = all(len(more.get(one, ())) < 2 for one in around)  # or a tree
+            if (is_row or len(around) <= MOST_AROUND) and _may_split(nests, more, name):
+                kept = more
     return kept
+
+
+def _next_view(graph: Graph, product: Operator) -> "_Step | None":
+    """The product that alone reads the result of another, through reshapes or transpositions and element by element."""
+    op, before, tensor = product, list[Operator](), product.writes[0].tensor
+    view: View | None = plain_view(graph.tensors[tensor].shape)
+    while view is not None:
+        readers = graph.consumers.get(tensor, ())
+        if tensor in graph.outputs or len(readers) != 1 or len(op.writes) != 1:
+            return None
+        (op,) = readers
+        if is_contraction(op):
+            reads = [number for number, access in enumerate(op.reads) if access.tensor == tensor]
+            is_view = any(one.kind in VIEWS for one in before)
+            is_one = len(reads) == 1 and reads[0] < 2
+            return _Step(op, Link(reads[0]), tuple(before), view=view) if is_view and is_one else None
+        if not _is_elementwise(graph, tensor, op):
+            view = seen_through(graph, view, op, tensor)
+        before.append(op)
+        tensor = op.writes[0].tensor
+    return None
+
+
+def _may_split(nests: Mapping[str, LoopNest], steps: Mapping[str, Sequence["_Step"]], name: str) -> bool:
+    """Whether a result that is read as a view meets none, and no loop is split that other results go along."""
+    (step,) = steps[name]
+    every = [(maker, one) for maker, its in steps.items() for one in its]
+    others = [one for _, one in every if one is not step]
+    if any(one.is_added and one.reader.name == name for one in others):
+        return False
+    if any((one.reader.name, one.link.read) == (step.reader.name, step.link.read) for one in others):
+        return False
+    for maker, one in every:
+        if one.view is None:
+            continue
+        split = _split_of(nests, maker, one)
+        if split is None:
+            return False
+        loops = {maker: {*split.maker}, one.reader.name: {*split.reader}}
+        for other, its in every:
+            along = {(other, ADDED), (its.reader.name, its.link.read)} if its is not one else set[tuple[str, int]]()
+            if any(at in loops and loops[at] & nests[at].operands[operand].indexed_by for at, operand in along):
+                return False
+    return True
+
+
+def _split_of(nests: Mapping[str, LoopNest], maker: str, step: "_Step") -> Split | None:
+    """The loops that are split for a result that is read as a view; none where that can not be."""
+    assert step.view is not None
+    made, taken = nests[maker], nests[step.reader.name]
+    split = split_of(step.view, made, taken, step.link.read)
+    if split is None or split_nest(made, split.maker) is None or split_nest(taken, split.reader) is None:
+        return None
+    return split
+
+
+def _nests(
+    nests: Mapping[str, LoopNest], names: Sequence[str], steps: Mapping[str, Sequence["_Step"]]
+) -> tuple[LoopNest, ...]:
+    """The nests of some products, with loops split where results are read as views, and read as they are written."""
+    parts: dict[str, dict[int, tuple[int, ...]]] = {name: {} for name in names}
+    views: list[tuple[str, _Step, Split]] = []
+    for name in names[:-1]:
+        for step in steps[name]:
+            split = None if step.view is None else _split_of(nests, name, step)
+            if split is not None:
+                parts[name] |= split.maker
+                parts[step.reader.name] |= split.reader
+                views.append((name, step, split))
+    found = {name: nests[name] for name in names}
+    numbers: dict[str, Mapping[int, Sequence[int]]] = {}
+    for name in names:
+        both = split_nest(nests[name], parts[name])
+        assert both is not None, "each loop has been looked at"
+        found[name], numbers[name] = both
+    for name, step, split in views:
+        reader = step.reader.name
+        loops = [numbers[reader][loop][part] for loop, part in split.order]
+        found[name], found[reader] = read_as_written(found[name], found[reader], step.link.read, loops)
+    return tuple(found[name] for name in names)
 
 
 def _around(steps: Mapping[str, Sequence["_Step"]], name: str) -> set[str]:
@@ -177,6 +277,7 @@ class _Step:
     link: Link
     through: tuple[Operator, ...]  # what is in between
     is_added: bool = False  # to the result of the reader
+    view: View | None = None  # as which it is read behind reshapes and transpositions
 
 
 @dataclass(frozen=True, slots=True)
