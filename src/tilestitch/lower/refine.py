@@ -27,6 +27,7 @@ class Depth(NamedTuple):
 
 
 FULL = Depth(12, 5)
+MOST_MOVED = 300_000  # instructions of all moves together: long programs are moved less often, which gains less there
 GLIMPSE = Depth(2, 1)  # a tenth of the time: which of several programs will be the fastest, it says nearly always
 HORIZONS = (200, 1600)  # of an iteration: how long gaps are looked for, the next one where one finds nothing
 
@@ -51,7 +52,7 @@ def refined(
     best = _in_better_order(program, trace, run, known, depth.rounds)
     ticks = trace.end_ticks[: len(program) // program.iterations].max(initial=0)
     horizons = [int(ticks) // parts for parts in HORIZONS]
-    for _ in range(depth.moved):
+    for _ in range(min(depth.moved, max(1, MOST_MOVED // len(program)))):
         now = (program, trace) if best is None else best
         moved = with_buffers_moved(*now, horizons[0])
         known = None if moved is None else needs_of(moved, boxes)

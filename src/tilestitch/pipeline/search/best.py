@@ -39,7 +39,8 @@ COMPACTED = 10  # so many of the fastest are compacted, also where the budget is
 LAST = ("together", "pick", "pack")  # tried of what was found, also where the budget is spent
 DEAR = ("together", "pack")  # those of them that are left out with low effort: all kernels are lowered again
 AT_LAST = ("refine",)  # tried behind them, with more than low effort: it simulates many orders
-GLIMPSED = 6  # so many of the fastest, of which it is tried of the one that gains most by a glimpse of it
+GLIMPSED = 6  # so many of the fastest, of which it is tried of the one that is the fastest at a glimpse
+MOST_GLIMPSED = 300_000  # instructions of these, all together, but for the last: of long programs fewer are looked at
 LATER = ("binding", "divide", "across")  # what is tried of the last beginning: it seldom decides which one is the best
 UNFIT = 4  # so many candidates that do not fit or are slow by estimate count as one that was simulated
 KNOWN = 16  # so many that come to what was simulated before do
@@ -305,9 +306,20 @@ def _try_last(request: Request, spending: _Spending, state: _State) -> None:
         if line.fastest is not polished:
             _try_moves(request, state, spending, (), inf, Line([line.fastest], greedy=True, kinds=last))
     if not is_low:
-        leading = [state.leading[cycles] for cycles in sorted(state.leading)]
-        promising = min(leading, key=lambda one: spending.evaluator.glimpsed(one.candidate))
+        promising = _promising(spending.evaluator, state)
         _try_moves(request, state, spending, (), inf, Line([promising], greedy=True, kinds=AT_LAST))
+
+
+def _promising(evaluator: Evaluator, state: _State) -> Evaluated:
+    """Of the fastest the one that is the fastest once its order is refined a little."""
+    before, found, least = evaluator.instructions, state.best, inf
+    for _, one in sorted(state.leading.items()):
+        if evaluator.instructions - before >= MOST_GLIMPSED:
+            break
+        cycles = evaluator.glimpsed(one.candidate)
+        if cycles < least:
+            found, least = one, cycles
+    return found
 
 
 def _try_moves(

@@ -183,6 +183,7 @@ class Evaluator:
     def glimpsed(self, candidate: Candidate) -> int:
         """The latency of a candidate whose order of instructions is refined a little; see `refine`."""
         program = given(self._written(candidate).program)
+        self.instructions += len(program)
         trace = self._run(program)
         found = refined(program, trace, self._run, depth=GLIMPSE)
         return (trace if found is None else found[1]).latency_cycles
