@@ -29,7 +29,8 @@ class Depth(NamedTuple):
 FULL = Depth(12, 5)
 MOST_MOVED = 300_000  # instructions of all moves together: long programs are moved less often, which gains less there
 GLIMPSE = Depth(2, 1)  # a tenth of the time: which of several programs will be the fastest, it says nearly always
-HORIZONS = (200, 1600)  # of an iteration: how long gaps are looked for, the next one where one finds nothing
+# How long gaps are looked for, in instructions that begin meanwhile on average: the next one where one finds nothing.
+HORIZONS = (250, 32)
 
 
 def refined(
@@ -50,8 +51,8 @@ def refined(
     if known is None:
         return None
     best = _in_better_order(program, trace, run, known, depth.rounds)
-    ticks = trace.end_ticks[: len(program) // program.iterations].max(initial=0)
-    horizons = [int(ticks) // parts for parts in HORIZONS]
+    length = len(program) // program.iterations
+    horizons = [int(trace.end_ticks[:length].max()) * count // length for count in HORIZONS]
     for _ in range(min(depth.moved, max(1, MOST_MOVED // len(program)))):
         now = (program, trace) if best is None else best
         moved = with_buffers_moved(*now, horizons[0])
