@@ -27,7 +27,7 @@ class Depth(NamedTuple):
 
 
 FULL = Depth(12, 5)
-MOST_MOVED = 300_000  # instructions of all moves together: long programs are moved less often, which gains less there
+MOST_MOVED = 200_000  # instructions of all moves together, but for the first: in long programs they gain less
 GLIMPSE = Depth(2, 1)  # a tenth of the time: which of several programs will be the fastest, it says nearly always
 # How long gaps are looked for, in instructions that begin meanwhile on average: the next one where one finds nothing.
 HORIZONS = (250, 32)

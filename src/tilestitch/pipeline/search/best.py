@@ -40,7 +40,7 @@ LAST = ("together", "pick", "pack")  # tried of what was found, also where the b
 DEAR = ("together", "pack")  # those of them that are left out with low effort: all kernels are lowered again
 AT_LAST = ("refine",)  # tried behind them, with more than low effort: it simulates many orders
 GLIMPSED = 6  # so many of the fastest, of which it is tried of the one that is the fastest at a glimpse
-MOST_GLIMPSED = 300_000  # instructions of these, all together, but for the last: of long programs fewer are looked at
+MOST_GLIMPSED = 240_000  # instructions of these, all together: of long programs fewer are looked at, or none
 LATER = ("binding", "divide", "across")  # what is tried of the last beginning: it seldom decides which one is the best
 UNFIT = 4  # so many candidates that do not fit or are slow by estimate count as one that was simulated
 KNOWN = 16  # so many that come to what was simulated before do
@@ -312,14 +312,11 @@ def _try_last(request: Request, spending: _Spending, state: _State) -> None:
 
 def _promising(evaluator: Evaluator, state: _State) -> Evaluated:
     """Of the fastest the one that is the fastest once its order is refined a little."""
-    before, found, least = evaluator.instructions, state.best, inf
-    for _, one in sorted(state.leading.items()):
-        if evaluator.instructions - before >= MOST_GLIMPSED:
-            break
-        cycles = evaluator.glimpsed(one.candidate)
-        if cycles < least:
-            found, least = one, cycles
-    return found
+    leading = [one for _, one in sorted(state.leading.items())]
+    most = MOST_GLIMPSED // state.best.instructions
+    if most < 2:
+        return state.best
+    return min(leading[:most], key=lambda one: evaluator.glimpsed(one.candidate))
 
 
 def _try_moves(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -41,12 +41,16 @@ class Evaluated:
     lowered_cycles: int  # the latency with the instructions in the order in which they were lowered
     estimated_cycles: int  # of its kernels one after the other
     lost_cycles: Mapping[str, int]  # by the last operator of a kernel: no unit of either class works all that time
+    instructions: int  # of its program
     repeated: bool  # whether another candidate had come to the same kernels and places before
 
 
 def latency_cycles(one: Evaluated) -> int:
     """Its latency, to compare it with others."""
     return one.latency_cycles
+
+
+_Times: TypeAlias = tuple[int, int, int, Mapping[str, int], int]  # what `Evaluated` has of it
 
 
 class _Planned(NamedTuple):
@@ -63,9 +67,7 @@ class _Shared:
         self.graph, self.tilings = shared.graph, shared.tilings
         self.lowered = Lowered(shared.graph, machine, shared.blocks, shared.tilings.signatures)
         self.planned: dict[tuple, _Planned] = {}  # by what kernels are to be, in order, and what is asked of all
-        self.simulated: dict[
-            tuple[int, bool], tuple[int, int, int, Mapping[str, int]]
-        ] = {}  # by schedule, and if refined
+        self.simulated: dict[tuple[int, bool], _Times] = {}  # by schedule, and if refined
         self._numbers: dict[tuple[tuple[Kernel, ...], tuple[Home, ...]], int] = {}
 
     def number(self, schedule: Schedule) -> int:
@@ -144,15 +146,15 @@ class Evaluator:
         steps = steps_of(schedule)
         if steps > self._most_steps.setdefault(bool(candidate.streams), max(SHORT, LONGER * steps)):
             raise DoesNotFit(f"{graph.name}: a candidate of {steps:,} steps is not simulated.")
-        latency, as_lowered, lost = self._simulated(candidate, schedule, shared.lowered, limit_cycles)
-        times = latency, as_lowered, planned.estimated_cycles, lost
+        latency, as_lowered, lost, length = self._simulated(candidate, schedule, shared.lowered, limit_cycles)
+        times = latency, as_lowered, planned.estimated_cycles, lost, length
         shared.simulated[known] = times
         return Evaluated(candidate, *times, repeated=False)
 
     def _simulated(
         self, candidate: Candidate, schedule: Schedule, known: Lowered, limit_cycles: int | None
-    ) -> tuple[int, int, Mapping[str, int]]:
-        """The latency of a schedule, that of its program as it was lowered, and what its kernels lose."""
+    ) -> tuple[int, int, Mapping[str, int], int]:
+        """The latency of a schedule, that of its program as it was lowered, what its kernels lose, and its length."""
         request = self.request
         program = lower(schedule, request.machine, lowered=known)
         self.instructions += len(program)
@@ -167,7 +169,7 @@ class Evaluator:
             if other is not None:
                 self.instructions += len(program)
                 latency = min(latency, self._run(other).latency_cycles)
-        return latency, as_lowered, _lost(schedule, program, trace)
+        return latency, as_lowered, _lost(schedule, program, trace), len(program)
 
     def _run(self, program: Program) -> Trace:
         return run_program(program, self.request.machine, self.request.clusters)
@@ -177,13 +179,12 @@ class Evaluator:
         if self._refined is not None and self._refined[0] == candidate and not alone:
             return self._refined[1]
         done = self._written(candidate, alone=alone)
-        stitched = strategy_by_hand(candidate.partition(done.graph).schedule).stitched
+        stitched = strategy_by_hand(candidate.partition(self.graph(candidate)).schedule).stitched
         return simulated(self._asked(candidate), done, stitched=stitched)
 
     def glimpsed(self, candidate: Candidate) -> int:
         """The latency of a candidate whose order of instructions is refined a little; see `refine`."""
         program = given(self._written(candidate).program)
-        self.instructions += len(program)
         trace = self._run(program)
         found = refined(program, trace, self._run, depth=GLIMPSE)
         return (trace if found is None else found[1]).latency_cycles
