@@ -36,7 +36,7 @@ def check_block(name, cases, operators, most_loops=2, *, cells=False):
 
 @pytest.mark.parametrize(
     ("operators", "most_loops", "cases", "cells"),
-    [(2, 2, 15, False), (3, 2, 25, False), (4, 1, 20, False), (3, 1, 10, True)],
+    [(2, 2, 15, False), (3, 2, 12, False), (4, 1, 20, False), (3, 1, 10, True)],
 )
 def test_no_fused_mapping_of_operators_that_share_results_costs_less(operators, most_loops, cases, cells):
     """All orders, places, homes and shared loops have the same least: read by several, added, or met by others."""
