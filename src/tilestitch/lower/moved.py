@@ -119,7 +119,7 @@ def at_longer_gaps(stays: Stays, address: np.ndarray, horizon_ticks: int, room_b
     for at in range(count):
         latest = max(latest, stays.end_ticks[by_begin[at]])
         ends[at] = latest
-    near, is_open, opened = np.empty(count, np.int64), np.ones(count, np.bool_), count
+    near, is_open, opened = np.empty((2, count), np.int64), np.ones(count, np.bool_), count
     for _ in range(PASSES):
         if opened == 0:
             break
@@ -136,29 +136,33 @@ def at_longer_gaps(stays: Stays, address: np.ndarray, horizon_ticks: int, room_b
             for one in members:
                 low, high = min(low, found[one]), max(high, found[one] + sizes[one])
                 begin, end = min(begin, stays.begin_ticks[one]), max(end, stays.end_ticks[one])
-            others, row = 0, np.searchsorted(begins, end + horizon_ticks) - 1
+            others, there, row = 0, 0, np.searchsorted(begins, end + horizon_ticks) - 1
             while row >= 0 and ends[row] > begin - horizon_ticks:
                 other = by_begin[row]
                 if stays.end_ticks[other] > begin - horizon_ticks and group[other] != group[members[0]]:
-                    near[others] = other
+                    near[0, others] = near[1, others] = other
+                    if stays.begin_ticks[other] < end and stays.end_ticks[other] > begin:
+                        near[1, others], near[1, there] = near[1, there], other
+                        there += 1
                     others += 1
                 row -= 1
-            longest, best = _gap(stays, found, members, 0, near[:others], horizon_ticks, -1), low
+            around = near[1, :others]  # those that are there meanwhile first: they rule out most places
+            longest, best = _gap(stays, found, members, 0, around, horizon_ticks, -1), low
             for choice in range(-1, 2 * others):
                 if longest >= horizon_ticks:
                     break
                 place = 0
                 if choice >= 0:
-                    beside = near[choice // 2]
+                    beside = near[0, choice // 2]
                     place = found[beside] + sizes[beside] if choice % 2 == 0 else found[beside] - (high - low)
                 if 0 <= place <= room_bytes - (high - low):
-                    gap = _gap(stays, found, members, int(place - low), near[:others], horizon_ticks, longest)
+                    gap = _gap(stays, found, members, int(place - low), around, horizon_ticks, longest)
                     if gap > longest:
                         longest, best = gap, place
             if best != low:
                 for one in members:
                     found[one] += best - low
-                for other in near[:others]:
+                for other in around:
                     opened += not is_open[group[other]]
                     is_open[group[other]] = True
     return found
