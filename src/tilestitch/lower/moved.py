@@ -119,7 +119,8 @@ def at_longer_gaps(stays: Stays, address: np.ndarray, horizon_ticks: int, room_b
     for at in range(count):
         latest = max(latest, stays.end_ticks[by_begin[at]])
         ends[at] = latest
-    near, is_open, opened = np.empty((2, count), np.int64), np.ones(count, np.bool_), count
+    near = np.empty((2, count), np.int64)  # those near a group in time, as they are looked beside, and looked at
+    is_open, opened = np.ones(count, np.bool_), count  # by group: whether it may gain by another look; how many do
     for _ in range(PASSES):
         if opened == 0:
             break
