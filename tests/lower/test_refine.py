@@ -144,7 +144,7 @@ def test_moved_buffers_never_share_bytes_at_the_same_time(seed: int) -> None:
         if there and (not free or random.random() < 0.1):
             free = [address[there[-1]]]  # in place of another
         if not free or free[0] + size > room:
-            return
+            pytest.skip("no room for all of them")
         address.append(random.choice(free))
     stays = _stays(sizes, begins, lasts, [10 * begin for begin in begins], np.array(address))
     found = at_longer_gaps(stays, np.array(address), 400, room)

@@ -441,9 +441,8 @@ def _beside(searches: _Searches, least_pj: Bounds, least_cycles: Bounds, span: S
 
 
 def _value(searches: _Searches, division: Sequence[FoundGroup]) -> float:
-    return value_of(
-        searches.objective, sum(one.all_pj for one in division), sum(one.all_cycles for one in division)
-    )  # fmt: skip
+    energy_pj, cycles = sum(one.all_pj for one in division), sum(one.all_cycles for one in division)
+    return value_of(searches.objective, energy_pj, cycles)
 
 
 @dataclass(frozen=True, slots=True)
