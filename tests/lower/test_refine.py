@@ -132,14 +132,15 @@ def test_moved_buffers_never_share_bytes_at_the_same_time(seed: int) -> None:
     random = Random(seed)
     begins = sorted(random.sample(range(60), 14))
     lasts = [begin + random.choice((0, 1, 3, 9, 30)) for begin in begins]
-    sizes = [64 * random.randint(1, 3) for _ in begins]
-    room, address = 64 * random.randint(8, 14), list[int]()
+    step, odd = random.choice(((64, 0), (3_000_064, 128)))  # in a large memory what is taken is known less exactly
+    sizes = [step * random.randint(1, 3) + random.choice((0, odd)) for _ in begins]
+    room, address = step * random.randint(8, 14), list[int]()
     for number, size in enumerate(sizes):
         there = [at for at in range(number) if lasts[at] >= begins[number]]
         free = [
             at
-            for at in range(0, room - size + 64, 64)
-            if all(at >= address[one] + sizes[one] or at + size <= address[one] for one in there)
+            for at in sorted({0, *(address[one] + sizes[one] for one in there)})
+            if at + size <= room and all(at >= address[one] + sizes[one] or at + size <= address[one] for one in there)
         ]
         if there and (not free or random.random() < 0.1):
             free = [address[there[-1]]]  # in place of another
@@ -165,6 +166,43 @@ def test_moved_buffers_never_share_bytes_at_the_same_time(seed: int) -> None:
     assert gaps[1] >= min(gaps[0], 400)
     shifts = found - np.array(address)
     assert (shifts == shifts[stays.group]).all()
+    assert found.tolist() == _moved_plainly(stays, address, 400, room)
+
+
+def _moved_plainly(stays: Stays, address: list[int], horizon_ticks: int, room_bytes: int) -> list[int]:
+    """Where each group goes: of the places beside others near in time the first one with the longest gap."""
+    found, sizes = list(address), stays.size_bytes.tolist()
+    begins, ends = stays.begin_ticks.tolist(), stays.end_ticks.tolist()
+    for group in sorted(set(stays.group.tolist())):
+        members = np.flatnonzero(stays.group == group).tolist()
+        low = min(found[one] for one in members)
+        length = max(found[one] + sizes[one] for one in members) - low
+        near = [
+            other
+            for other in np.argsort(stays.begin_ticks, kind="stable")[::-1].tolist()
+            if other not in members
+            and begins[other] < max(ends[one] for one in members) + horizon_ticks
+            and ends[other] > min(begins[one] for one in members) - horizon_ticks
+        ]
+
+        def gap(place: int, members: list[int] = members, near: list[int] = near, low: int = low) -> int:
+            gaps = [horizon_ticks]
+            for one in members:
+                begin = found[one] + place - low
+                for other in near:
+                    if found[other] < begin + sizes[one] and begin < found[other] + sizes[other]:
+                        if stays.first[one] <= stays.last[other] and stays.first[other] <= stays.last[one]:
+                            return -1
+                        gaps.append(max(0, begins[one] - ends[other], begins[other] - ends[one]))
+            return min(gaps)
+
+        places = [low, 0]
+        for other in near:
+            places += [found[other] + sizes[other], found[other] - length]
+        best = max((place for place in places if 0 <= place <= room_bytes - length), key=gap)
+        for one in members:
+            found[one] += best - low
+    return found
 
 
 def _stays(

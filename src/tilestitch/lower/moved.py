@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import lending, tiered
+from tilestitch.base.jit import inlined, lending, tiered
 from tilestitch.base.units import ALIGNMENT_BYTES
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.program import Program
 from tilestitch.ir.trace import Trace
 
-PASSES = 3  # how often each buffer is looked at, at most: again where one near it has moved
 MOST_TOGETHER = 8  # buffers that may move as one
+MOST_UNITS = 1 << 18  # of a memory, where what is taken is looked up: of 64 bytes each up to 16 MiB
 
 
 class Stays(NamedTuple):
@@ -31,6 +31,17 @@ class Stays(NamedTuple):
     begin_ticks: np.ndarray  # of the first use
     end_ticks: np.ndarray  # of the last one
     group: np.ndarray  # the first of the buffers that move with it
+
+
+class Taken(NamedTuple):
+    """Where buffers that move together cannot lie, of each of them: something else is there at the same time.
+
+    A memory is divided into units, with a bit each. They are taken whole or not at all, so that what is not taken may
+    be so in part.
+    """
+
+    bits: np.ndarray  # [buffer, 64 units]
+    shift: int  # a unit has 2 ** shift bytes
 
 
 def with_buffers_moved(program: Program, trace: Trace, horizon_ticks: int) -> Program | None:
@@ -119,54 +130,93 @@ def at_longer_gaps(stays: Stays, address: np.ndarray, horizon_ticks: int, room_b
     for at in range(count):
         latest = max(latest, stays.end_ticks[by_begin[at]])
         ends[at] = latest
-    near = np.empty((2, count), np.int64)  # those near a group in time, as they are looked beside, and looked at
-    is_open, opened = np.ones(count, np.bool_), count  # by group: whether it may gain by another look; how many do
-    for _ in range(PASSES):
-        if opened == 0:
-            break
-        opened, at = 0, 0
-        while at < count:
-            here = at
-            while at < count and group[by_group[at]] == group[by_group[here]]:
-                at += 1
-            members = by_group[here:at]
-            if not is_open[group[members[0]]] or len(members) > MOST_TOGETHER:
+    shift = 0
+    while ALIGNMENT_BYTES >> shift > 1 or room_bytes >> shift > MOST_UNITS:
+        shift += 1
+    taken = Taken(np.zeros((MOST_TOGETHER, (room_bytes >> shift) // 64 + 2), np.uint64), shift)
+    near, at = np.empty(count, np.int64), 0
+    while at < count:
+        here = at
+        while at < count and group[by_group[at]] == group[by_group[here]]:
+            at += 1
+        members = by_group[here:at]
+        if len(members) > MOST_TOGETHER:
+            continue
+        low, high, begin, end = found[members[0]], 0, stays.begin_ticks[members[0]], -1
+        for one in members:
+            low, high = min(low, found[one]), max(high, found[one] + sizes[one])
+            begin, end = min(begin, stays.begin_ticks[one]), max(end, stays.end_ticks[one])
+        others, row = 0, np.searchsorted(begins, end + horizon_ticks) - 1
+        while row >= 0 and ends[row] > begin - horizon_ticks:
+            other = by_begin[row]
+            if stays.end_ticks[other] > begin - horizon_ticks and group[other] != group[members[0]]:
+                near[others] = other
+                others += 1
+            row -= 1
+        around = near[:others]
+        longest, best = _gap(stays, found, members, 0, around, horizon_ticks, -1), low
+        if longest >= horizon_ticks:
+            continue
+        _take(stays, found, members, around, taken, True)
+        for choice in range(-1, 2 * others):
+            place = 0
+            if choice >= 0:
+                beside = around[choice // 2]
+                place = found[beside] + sizes[beside] if choice % 2 == 0 else found[beside] - (high - low)
+            further = int(place - low)
+            if not 0 <= place <= room_bytes - (high - low) or _is_taken(stays, found, members, further, taken):
                 continue
-            is_open[group[members[0]]] = False
-            low, high, begin, end = found[members[0]], 0, stays.begin_ticks[members[0]], -1
-            for one in members:
-                low, high = min(low, found[one]), max(high, found[one] + sizes[one])
-                begin, end = min(begin, stays.begin_ticks[one]), max(end, stays.end_ticks[one])
-            others, there, row = 0, 0, np.searchsorted(begins, end + horizon_ticks) - 1
-            while row >= 0 and ends[row] > begin - horizon_ticks:
-                other = by_begin[row]
-                if stays.end_ticks[other] > begin - horizon_ticks and group[other] != group[members[0]]:
-                    near[0, others] = near[1, others] = other
-                    if stays.begin_ticks[other] < end and stays.end_ticks[other] > begin:
-                        near[1, others], near[1, there] = near[1, there], other
-                        there += 1
-                    others += 1
-                row -= 1
-            around = near[1, :others]  # those that are there meanwhile first: they rule out most places
-            longest, best = _gap(stays, found, members, 0, around, horizon_ticks, -1), low
-            for choice in range(-1, 2 * others):
-                if longest >= horizon_ticks:
-                    break
-                place = 0
-                if choice >= 0:
-                    beside = near[0, choice // 2]
-                    place = found[beside] + sizes[beside] if choice % 2 == 0 else found[beside] - (high - low)
-                if 0 <= place <= room_bytes - (high - low):
-                    gap = _gap(stays, found, members, int(place - low), around, horizon_ticks, longest)
-                    if gap > longest:
-                        longest, best = gap, place
-            if best != low:
-                for one in members:
-                    found[one] += best - low
-                for other in around:
-                    opened += not is_open[group[other]]
-                    is_open[group[other]] = True
+            gap = _gap(stays, found, members, further, around, horizon_ticks, longest)
+            if gap > longest:
+                longest, best = gap, place
+            if gap >= horizon_ticks:
+                break
+        _take(stays, found, members, around, taken, False)
+        for one in members:
+            found[one] += best - low
     return found
+
+
+@lending
+def _take(stays: Stays, address: np.ndarray, members: np.ndarray, near: np.ndarray, taken: Taken, is_so: bool) -> None:
+    """Say of each unit in what is near, and there at the same time, that it is taken, or that it is not."""
+    round_up = (1 << taken.shift) - 1
+    for number in range(len(members)):
+        one, bits = members[number], taken.bits[number]
+        for other in near:
+            if stays.last[other] < stays.first[one] or stays.last[one] < stays.first[other]:
+                continue
+            begin = int(address[other])
+            first = (begin + round_up) >> taken.shift
+            last = ((begin + int(stays.size_bytes[other])) >> taken.shift) - 1
+            for word in range(first >> 6, (last >> 6) + 1 if last >= first else 0):
+                if is_so:
+                    bits[word] |= _between(first, last, word)
+                else:
+                    bits[word] &= ~_between(first, last, word)
+
+
+@lending
+def _is_taken(stays: Stays, address: np.ndarray, members: np.ndarray, further: int, taken: Taken) -> bool:
+    """Whether a unit is taken where buffers would lie that are moved by so many bytes."""
+    for number in range(len(members)):
+        begin, bits = int(address[members[number]]) + further, taken.bits[number]
+        first, last = begin >> taken.shift, (begin + int(stays.size_bytes[members[number]]) - 1) >> taken.shift
+        for word in range(first >> 6, (last >> 6) + 1):
+            if bits[word] & _between(first, last, word):
+                return True
+    return False
+
+
+@inlined
+def _between(first: int, last: int, word: int) -> np.uint64:
+    """The bits of a word of 64 units that are those from the first to the last one."""
+    bits = ~np.uint64(0)
+    if word == first >> 6:
+        bits <<= np.uint64(first & 63)
+    if word == last >> 6:
+        bits &= ~np.uint64(0) >> np.uint64(63 - (last & 63))
+    return bits
 
 
 @lending

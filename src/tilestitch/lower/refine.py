@@ -22,11 +22,12 @@ from tilestitch.lower.reorder import Waiting, in_order, list_schedule, needs_of,
 class Depth(NamedTuple):
     """How much is tried."""
 
-    rounds: int  # back and forth, of each order that is begun with
+    rounds: int  # back and forth, of each order that is begun with, at most
     moved: int  # how often buffers get other places at most
 
 
 FULL = Depth(12, 5)
+PATIENCE = 4  # rounds in which an order does not get faster, after which it is left
 MOST_MOVED = 200_000  # instructions of all moves together, but for the first: in long programs they gain less
 GLIMPSE = Depth(2, 1)  # a tenth of the time: which of several programs will be the fastest, it says nearly always
 # How long gaps are looked for, in instructions that begin meanwhile on average: the next one where one finds nothing.
@@ -84,11 +85,16 @@ def _in_better_order(
     own, _ = scheduled(engine, ticks, forward, np.arange(length))
     best: tuple[Program, Trace] | None = None
     for order in (list_schedule(engine, ticks, known), own):
+        least, since = np.iinfo(np.int64).max, 0
         for _ in range(rounds):
             other = in_order(program, known, order)
             found = run(other)
             if found.latency_cycles < (trace if best is None else best[1]).latency_cycles:
                 best = other, found
+            since = 0 if found.latency_cycles < least else since + 1
+            if since == PATIENCE:
+                break
+            least = min(least, found.latency_cycles)
             starts, ends = np.empty(length, np.int64), np.empty(length, np.int64)
             starts[order], ends[order] = found.start_ticks[:length], found.end_ticks[:length]
             order = _back_and_forth(engine, starts, ends, forward, backward)
