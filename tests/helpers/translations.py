@@ -16,6 +16,7 @@ COMMANDS = {  # by the name in the list: the runs that come to all that it calls
     "compile": (
         "compile resnet18:small --machine stcp920 --batch 8 --verify",
         "compile bert-base-8:small --machine toy --verify",
+        "compile resnet18:small --machine stcp920 --batch 8 --strategy best",
     ),
     "map": (
         "map resnet18:small --machine eyeriss --certificate proof.json",
