@@ -144,6 +144,8 @@ def _faster(
     request: Request, networks: Networks, strategy: Strategy, found: Compilation, best: Compilation | None
 ) -> Compilation:
     """A planned schedule, lowered and simulated, or the best so far where that is no slower."""
+    if best is not None and _least_planned_cycles(request, found) >= latency(best):
+        return best
     shared = networks.shared(found.run.batch, request.machine, strategy.rewriting)
     found = simulated(request, lowered(request, found, shared), stitched=strategy.stitched)
     return found if best is None or latency(found) < latency(best) else best
@@ -187,9 +189,14 @@ def latency(done: Compilation) -> int:
 
 
 def is_far_by_bound(request: Request, best: Compilation, done: Compilation) -> bool:
-    """Whether no program of a planned schedule comes near the best so far: what has no home on chip passes DDR."""
+    """Whether no program of a planned schedule comes near the best so far."""
+    return _least_planned_cycles(request, done) > FAR * latency(best)
+
+
+def _least_planned_cycles(request: Request, done: Compilation) -> int:
+    """What no program of a planned schedule takes less than: what has no home on chip passes DDR."""
     schedule = given(done.schedule)
-    least = least_cycles(
+    return least_cycles(
         schedule.graph,
         request.machine,
         iterations=schedule.iterations,
@@ -198,7 +205,6 @@ def is_far_by_bound(request: Request, best: Compilation, done: Compilation) -> b
         through_ddr=[kernel.operators for kernel in schedule.kernels],
         on_chip={home.tensor for home in schedule.homes},
     )
-    return least > FAR * latency(best)
 
 
 def _estimate(done: Compilation) -> int:
