@@ -162,6 +162,32 @@ def test_a_layer_that_fits_no_memory_is_refused(layers, tmp_path):
     assert "W needs at least 8 bits in rf_128B, which has 7" in result.output
 
 
+@pytest.mark.parametrize("objective", ["energy", "latency", "pareto"])
+def test_a_layer_that_operands_together_make_too_large_is_refused_at_once(objective, tmp_path):
+    """The error has what each operand takes of a memory that each of them alone fits, and its size."""
+    path = tmp_path / "small.yaml"
+    path.write_text(TREE.replace("size: 4 GiB", "size: 1 KiB"))
+    assert "size: 1 KiB" in path.read_text()
+    line = "O[m,n] += I[m,k] * W[k,n]; m=16 n=16 k=32"
+    result = run("map", line, "--machine", path, "--objective", objective)
+    assert result.exit_code == 2
+    assert (
+        "in dram (I 8,192, W 8,192, O 4,096), which has 8,192. Try: a larger memory; a smaller layer." in result.stderr
+    )
+
+
+def test_a_folder_may_be_called_like_the_word_for_zigzag_s_rule(layers, tmp_path, monkeypatch):
+    """As in a copy of ZigZag itself, where a folder `zigzag` has its program."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("zigzag", "free"):
+        Path(name).mkdir()
+    result = mapped(layers, "--explain", "zigzag", "--layer", "conv2_2")
+    assert result.exit_code == 0, result.output
+    assert "the best with --sums final" in result.output
+    result = run("map", "O[m,n] += I[m,k] * W[k,n]; m=8 n=8 k=8", "--machine", "gemmini", "--spatial", "free")
+    assert result.exit_code == 0, result.output
+
+
 @pytest.mark.parametrize("objective", ["energy", "edp"])
 def test_a_unit_of_narrower_elements_than_a_layer_has_says_so(objective, tmp_path):
     """A multiplier of int8 alone holds two weights of 8 bits: there is no room for two of 16."""

@@ -167,6 +167,14 @@ MISTAKES: dict[str, tuple[str, str]] = {
         TREE.replace("size: 64 KiB", "size: -1"),
         "memories.buffer.size: expected a size above 0 in bytes, such as 2048, 64 KiB or 16 b (bits), found -1",
     ),
+    "capacity-of-too-many-digits": (
+        TREE.replace("size: 64 KiB", "size: 100000000000000000000000000"),
+        "memories.buffer.size: expected a size above 0 in bytes, such as 2048, 64 KiB or 16 b (bits), at most 1 PiB, ",
+    ),
+    "clock-of-too-many-digits": (
+        TREE + "clock: 100000000000000000000000000\n",
+        "such as 200_000_000, 940 MHz or 1.05 GHz, a whole number of hertz and at most 1000 GHz, found 1000",
+    ),
     "part-of-a-bit": (
         TREE.replace("size: 64 KiB", "size: 0.3 b"),
         "memories.buffer.size: expected a size above 0 in bytes, such as 2048, 64 KiB or 16 b (bits), a whole "

@@ -43,7 +43,7 @@ class TreeFiles:
 
     @property
     def is_free(self) -> bool:
-        return self.spatial is None or (str(self.spatial) == FREE and not self.spatial.exists())
+        return self.spatial is None or (str(self.spatial) == FREE and not self.spatial.is_file())
 
 
 _NOT_ON_TREES = ("search", "dataflow", "mode", "top", "evaluate")
@@ -229,7 +229,7 @@ def _result_of(explain: str) -> "ZigzagResult | None":
     """The result that a file has; nothing where only ZigZag's rules are asked for."""
     from tilestitch.formats.zigzag.result import zigzag_result
 
-    if not explain or (explain == "zigzag" and not Path(explain).exists()):
+    if not explain or (explain == "zigzag" and not Path(explain).is_file()):  # a folder may be called so
         return None
     return zigzag_result(file_text(Path(explain), "JSON", MAX_JSON_BYTES), Path(explain).name)
 

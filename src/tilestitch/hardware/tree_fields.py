@@ -13,14 +13,14 @@ from tilestitch.hardware.yaml_tree import Scalar
 MAX_BITS = 2**53
 MAX_CLOCK_HZ = 10**12
 MAX_BITS_PER_CYCLE = 2**24
-_DECIMAL = r"(?:[0-9]{1,16}(?:\.[0-9]{1,15})?|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,5})"
+_DECIMAL = r"(?:[0-9]{1,40}(?:\.[0-9]{1,15})?|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,12})"
 # of a rate, which a program may have printed
 _ANY_DECIMAL = r"(?:[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,2})?|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,5})"
-_SIZE = rf"({_DECIMAL})(?: ?([KMGT]i?)?(B|b))?"
+_SIZE = rf"({_DECIMAL})(?: ?([KMGTP]i?)?(B|b))?"
 _CLOCK = rf"({_DECIMAL})(?: ?([kMG]?)Hz)?"
 _RATE = rf"({_ANY_DECIMAL}) ?([kKMGT]i?)?(B|b)/(cycle|s)"
-_PREFIXES = {"": 1, **{f"{one}i": 1024**at for at, one in enumerate("KMGT", 1)}, "k": 1000}
-_PREFIXES |= {one: 1000**at for at, one in enumerate("KMGT", 1)}
+_PREFIXES = {"": 1, **{f"{one}i": 1024**at for at, one in enumerate("KMGTP", 1)}, "k": 1000}
+_PREFIXES |= {one: 1000**at for at, one in enumerate("KMGTP", 1)}
 
 
 def _match(form: str, found: object) -> re.Match[str] | None:

@@ -19,6 +19,7 @@ from tilestitch.mapping.tree.cycle_bounds import least_cycles
 from tilestitch.mapping.tree.floor import above_floor, least_of_all, of_some
 from tilestitch.mapping.tree.found import FoundMapping, no_choice_fits
 from tilestitch.mapping.tree.labels import NEVER, NOTHING
+from tilestitch.mapping.tree.least_room import expect_room
 from tilestitch.mapping.tree.no_choice import no_choice
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS
@@ -57,6 +58,7 @@ def front_of_choices(
     choices = choices_of(bare, space)
     if len(choices) == 0:
         raise no_choice(bare, space)
+    expect_room(bare)
     task = task_of(bare, sums)
     if not choices.more_than:
         return _front_in_time(task, choices, most_labels)

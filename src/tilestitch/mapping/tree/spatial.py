@@ -16,6 +16,7 @@ from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices, Ragged, SpatialSpace, choices_of
 from tilestitch.mapping.tree.floor import above_floor, least_of_all, of_some
 from tilestitch.mapping.tree.found import FoundMapping, SpatialSearch, no_choice_fits
+from tilestitch.mapping.tree.least_room import expect_room
 from tilestitch.mapping.tree.no_choice import no_choice
 from tilestitch.mapping.tree.opener import Opener
 from tilestitch.mapping.tree.placed import PlacedNest
@@ -66,6 +67,7 @@ def best_spread(
     choices = choices_of(bare, space)
     if len(choices) == 0:
         raise no_choice(bare, space)
+    expect_room(bare)
     task = task_of(bare, sums)
     if not choices.more_than:
         return _best_of(task, choices, most_labels, objective)
