@@ -89,6 +89,17 @@ def test_without_a_clock_cycles_are_compared(with_areas):
     assert "the machine has no clock; write clock" in refusal(*vary, "--objective", "latency", machine=with_areas)
 
 
+def test_positions_are_written_as_in_messages_too(with_areas):
+    """`ports[0]`, as mistakes in a file are told, and `ports.0` are one place."""
+    found = [
+        explored("--vary", f"memories.buffer.{port}.width_bits=64,128", machine=with_areas)["designs"]
+        for port in ("ports[0]", "ports.0")
+    ]
+    assert [metrics(one) for one in found[0]] == [metrics(one) for one in found[1]]
+    assert len(found[0]) == 2
+    assert "expected a position" in refusal("--vary", "memories.buffer.ports[7].width_bits=64", machine=with_areas)
+
+
 def test_a_design_on_which_nothing_fits_says_why(with_areas):
     found = explored("--vary", "memories.buffer.size=1,64 KiB", machine=with_areas)
     reasons = [design["points"][0]["infeasible"] for design in found["designs"]]

@@ -1,5 +1,6 @@
 """Places of a machine's YAML form: `memories.ddr.size` as keys and list positions, and other values there."""
 
+import re
 from collections.abc import Mapping, Sequence
 from numbers import Rational
 from typing import TypeAlias
@@ -32,11 +33,11 @@ def named(tree: Tree, path: Path) -> Path:
 def known_path(tree: Tree, name: str, where: str, also: Sequence[str] = ()) -> Path:
     """The keys of a path; the last one may be missing, where the file leaves a default.
 
-    An entry of a list goes by its `name`, where it has one, or by its position. `also` has other names that may stand
-    in the place of a path.
+    An entry of a list goes by its `name`, where it has one, or by its position, also as in messages (`ports[0]`).
+    `also` has other names that may stand in the place of a path.
     """
     whole, path = tree, list[str | int]()
-    parts = name.split(".")
+    parts = re.sub(r"\[([0-9]{1,8})\]", r".\1", name).split(".")
     for number, part in enumerate(parts):
         at = f" of {path_text(named(whole, tuple(path)))}" if path else ""
         if isinstance(tree, list):
