@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from tests.helpers.tree_brute_force import like_arrays, timed_case, with_networks
+from tests.helpers.tree_brute_force import like_arrays, timed_case, with_engines, with_networks
 from tests.helpers.tree_spatial import with_axes
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.ir.choices import Objective
@@ -19,27 +19,31 @@ from tilestitch.mapping.tree.spatial import best_spread, placement
 from tilestitch.mapping.tree.spread_task import bounds_fj, task_of, units_fj
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.timed_opened import NO_POINTS, Aim
-from tilestitch.mapping.tree.timed_quick import only_ports_take_time, timing_of
+from tilestitch.mapping.tree.timed_quick import timing_of
 from tilestitch.mapping.tree.timed_search import NUMBERS
 from tilestitch.mapping.tree.timed_spread import best_by_tables
 
 TIMED = (Objective.LATENCY, Objective.EDP, Objective.ED2P)
 
 
-def timed_cases(name, count, networks=False):
-    """Random nests on random trees with axes whose crossings take ports and nothing else, and how sums are stored."""
+def timed_cases(name, count, kind="plain"):
+    """Random nests on random trees with axes, and how sums are stored.
+
+    With `networks` some of them have a stated bandwidth, with `engines` there are DMA engines.
+    """
     seed = random.Random(name)
     while count > 0:
         bare = with_axes(timed_case(seed, 3), seed)
-        bare = like_arrays(with_networks(bare, seed), seed) if networks else bare
-        if not needs_tables(bare) and only_ports_take_time(bare.tree):
+        bare = like_arrays(with_networks(bare, seed), seed) if kind == "networks" else bare
+        bare = with_engines(bare, seed) if kind == "engines" else bare
+        if not needs_tables(bare):
             count -= 1
             yield bare, seed.choice(list(Sums)), seed
 
 
-def check_choices(name, count, networks):
+def check_choices(name, count, kind):
     compared, stopped, stopped_loosely, fractions, some = 0, 0, 0, 0, 0
-    for bare, sums, seed in timed_cases(name, count, networks):
+    for bare, sums, seed in timed_cases(name, count, kind):
         task, choices = task_of(bare, sums), choices_of(bare, SpatialSpace(Ragged.ALL))
         opener = Opener(task, choices, timing_of(task.operands))
         close = units_fj(task, choices) + bounds_fj(task, choices, loose=False)
@@ -75,21 +79,22 @@ def check_choices(name, count, networks):
     assert fractions > count / 8
 
 
-@pytest.mark.parametrize("kind", ["plain", "networks"])
+@pytest.mark.parametrize("kind", ["plain", "networks", "engines"])
 def test_both_searches_in_time_agree_on_every_choice(kind):
     """The search without tables finds the value that the one with tables finds; its bounds of cycles are below."""
-    check_choices(f"choices in time {kind}", 16, kind == "networks")
+    check_choices(f"choices in time {kind}", 16, kind)
 
 
+@pytest.mark.parametrize("kind", ["plain", "engines"])
 @pytest.mark.parametrize("labels", [1, timed_spread.ROUND])
-def test_both_searches_of_all_choices_give_the_same_mapping(labels, monkeypatch):
+def test_both_searches_of_all_choices_give_the_same_mapping(labels, kind, monkeypatch):
     """And the same bounds and proof, where one prices labels as they come and the other makes tables of each choice.
 
     Also where no choice is settled in the first round of few labels.
     """
     monkeypatch.setattr(timed_spread, "ROUND", labels)
     monkeypatch.setattr(timed_spread, "SEVERAL", 1)  # as with very many choices
-    for bare, sums, seed in timed_cases("same in time", 10):
+    for bare, sums, seed in timed_cases("same in time", 10, kind):
         objective = seed.choice(TIMED)
         task, choices = task_of(bare, sums), choices_of(bare)
         bounds = units_fj(task, choices) + bounds_fj(task, choices, loose=True)

@@ -246,6 +246,13 @@ TREES = (
         _SEARCH,
     ),
     Mutant(
+        "the fast search in time forgets the set-up of engines",
+        "mapping/tree/timed_quick.py",
+        "+= timing.setup[port] + np.ceil(bits",
+        "+= np.ceil(bits",
+        ("test_spread_in_time::test_both_searches_in_time_agree_on_every_choice",),
+    ),
+    Mutant(
         "the checker lets no step end before its turn does",
         "mapping/tree/choice_pace.py",
         "early = 2 * (step - 1)",

@@ -20,7 +20,7 @@ from tilestitch.mapping.tree.sliding import needs_tables
 from tilestitch.mapping.tree.spread_task import SpreadTask, task_of
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.mapping.tree.timed_opened import NO_POINTS, Aim
-from tilestitch.mapping.tree.timed_quick import only_ports_take_time, timing_of
+from tilestitch.mapping.tree.timed_quick import timing_of
 from tilestitch.mapping.tree.timed_search import NUMBERS
 from tilestitch.mapping.tree.timed_spread import FEW
 
@@ -33,7 +33,7 @@ class Fastest:
     def __init__(self, inside: PlacedNest, sums: Sums, choices: Choices) -> None:
         task = task_of(inside, sums)
         self._opener: Opener | None = None
-        if not needs_tables(inside) and only_ports_take_time(inside.tree):
+        if not needs_tables(inside):
             self._opener = Opener(task, choices, timing_of(task.operands))
         self.cycles = self._first(task, choices)
         self._settled = np.full(len(choices), self._opener is None, np.bool_)  # nothing closer can be had

@@ -7,8 +7,6 @@ steps adds to them; and where crossings stop the units, what they move through o
 early steps end, each takes a cycle, and all stops at a port come to these.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
@@ -24,6 +22,7 @@ from tilestitch.mapping.tree.choice_cuts import (
     taken_choice,
 )
 from tilestitch.mapping.tree.outside_in import NEVER
+from tilestitch.mapping.tree.port_uses import PortUses
 from tilestitch.mapping.tree.quick_arrays import TOGETHER
 from tilestitch.mapping.tree.quick_prices import no_choice
 
@@ -33,17 +32,10 @@ _MOST_CYCLES = 2.0**59
 _ALL, _STOPS, _IN, _OUT, _LONGEST = range(5)
 
 
-class Ports(NamedTuple):
-    """The ports of operands; `side` 0 is that towards the units, 1 outwards; of two the second is for partial sums."""
-
-    number: np.ndarray  # [operand, level, side, 2] of all ports of the tree; -1 where there is none
-    cycles: np.ndarray  # [operand, level, side, 2] of an access of the whole width
-    many: int
-    hides: np.ndarray  # [operand, crossing] whether the units go on meanwhile
-
-
 @lending
-def _add(task: Task, ports: Ports, where: tuple[int, int, int], bits: float, partial: int, served: np.ndarray) -> None:
+def _add(
+    task: Task, ports: PortUses, where: tuple[int, int, int], bits: float, partial: int, served: np.ndarray
+) -> None:
     """Enter the cycles of one end of a crossing, by port: inwards, and outwards."""
     operand, level, side = where
     is_write = operand == len(task.arrays.axes) - 1
@@ -57,9 +49,19 @@ def _add(task: Task, ports: Ports, where: tuple[int, int, int], bits: float, par
 
 
 @lending
+def _carry(ports: PortUses, port: int, bits: float, is_write: bool, partial: int, served: np.ndarray) -> None:
+    """Enter the cycles of a network or an engine, if it is any: inwards, and outwards."""
+    if port >= 0 and bits > 0:
+        cycles = ports.setup[port] + np.ceil(bits / ports.bits[port] - 1e-9)
+        served[1 if is_write else 0, port] += cycles
+        if is_write and partial == 1:
+            served[0, port] += cycles
+
+
+@lending
 def _serve(
     task: Task,
-    ports: Ports,
+    ports: PortUses,
     choice: Choice,
     cut: tuple[int, int],
     amounts: tuple[float, float, int],
@@ -77,24 +79,34 @@ def _serve(
     if not is_write and task.arrays.sharing[operand, crossing] >= TOGETHER:
         outer = shared * bits
     _add(task, ports, (operand, crossing, 0), outer, partial, served)
+    for axis in range(ports.network.shape[2]):
+        _carry(ports, ports.network[operand, crossing, axis], outer, is_write, partial, served)
     if crossing > 0:
         _add(task, ports, (operand, crossing - 1, 1), held * bits, partial, served)
+        for engine in range(ports.engine.shape[2]):
+            _carry(ports, ports.engine[operand, crossing, engine], held * bits, is_write, partial, served)
 
 
 @inner
-def _own_ports(task: Task, ports: Ports, operand: int) -> np.ndarray:
+def _own_ports(task: Task, ports: PortUses, operand: int) -> np.ndarray:
     """The ports through which an operand goes."""
-    used = np.zeros(ports.many, np.bool_)
+    used = np.zeros(len(ports.bits), np.bool_)
     for level in range(task.arrays.levels[operand]):
         for side in range(2):
             for at in range(2):
                 if ports.number[operand, level, side, at] >= 0:
                     used[ports.number[operand, level, side, at]] = True
+        for axis in range(ports.network.shape[2]):
+            if ports.network[operand, level, axis] >= 0:
+                used[ports.network[operand, level, axis]] = True
+        for engine in range(ports.engine.shape[2]):
+            if ports.engine[operand, level, engine] >= 0:
+                used[ports.engine[operand, level, engine]] = True
     return np.flatnonzero(used)
 
 
 @inner
-def _least(task: Task, ports: Ports, choice: Choice, operand: int, early: float) -> np.ndarray:
+def _least(task: Task, ports: PortUses, choice: Choice, operand: int, early: float) -> np.ndarray:
     """The least cycles of every port for one operand, by kind; the last one only where steps may end early."""
     is_write = operand == len(task.arrays.axes) - 1
     cuts, tiles = task.first[operand + 1] - task.first[operand], choice.sizes[operand]
@@ -102,7 +114,7 @@ def _least(task: Task, ports: Ports, choice: Choice, operand: int, early: float)
     kinds = 5 if early > 0 else 4
     many = kinds * len(own)
     behind, here = np.zeros((tiles, many)), np.zeros((tiles, many))  # by tile: every kind of each port
-    served = np.zeros((2, ports.many))
+    served = np.zeros((2, len(ports.bits)))
     for cut in range(cuts - 1, -1, -1):
         crossing = cut + 1 if is_write else cut
         stays = kept_inside(task.arrays, choice, operand, cut)
@@ -134,7 +146,7 @@ def _least(task: Task, ports: Ports, choice: Choice, operand: int, early: float)
                     here[at, first + _LONGEST] = behind[at, first + _LONGEST] + stops * times
         from_larger(up, many, here)
         behind, here = here, behind
-    found = np.zeros((5, ports.many))
+    found = np.zeros((5, len(ports.bits)))
     for number in range(len(own)):
         for kind in range(kinds):
             found[kind, own[number]] = behind[0, kinds * number + kind]
@@ -142,18 +154,18 @@ def _least(task: Task, ports: Ports, choice: Choice, operand: int, early: float)
 
 
 @compiled
-def least_cycles(task: Task, ports: Ports, spread: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
+def least_cycles(task: Task, ports: PortUses, spread: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
     """Of many choices below how many cycles no mapping comes; NEVER where nothing fits or it is more than 2^59."""
     over, under, steps = spread
     found = np.empty(len(steps), np.int64)
     operands = len(task.arrays.axes)
     empty = no_choice(task.arrays)
-    served = np.zeros((2, ports.many))
+    served = np.zeros((2, len(ports.bits)))
     for number in range(len(steps)):
         choice = taken_choice(task, empty, over[number], under[number], steps[number])
         start = 1 if choice.stays[operands - 1] > 1 or others_add(task.arrays, choice, 0) else 0
         _serve(task, ports, choice, (operands - 1, 0), (1.0, 1.0, start), served)
-        total = np.zeros((5, ports.many))
+        total = np.zeros((5, len(ports.bits)))
         total[_ALL], total[_IN], total[_OUT] = (served[0] + served[1]) * choice.placed.total, served[0], served[1]
         step = max(1.0, (served[0] + served[1]).max())
         early = 2 * (step - 1)

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import InvalidIR, TooLarge, printable
-from tilestitch.hardware.tree import Flow
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.optimum import UNLIMITED, Optimum
 from tilestitch.mapping.tree.certificate import counts_chains, mac_value
 from tilestitch.mapping.tree.checker_tables import checker_tables
 from tilestitch.mapping.tree.checking import check_chain, check_count
 from tilestitch.mapping.tree.choice_cuts import Task
-from tilestitch.mapping.tree.choice_pace import Ports, least_cycles
+from tilestitch.mapping.tree.choice_pace import least_cycles
 from tilestitch.mapping.tree.choice_walk import BROKEN, TOO_LARGE, judged
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.claim import MOST_LABELS, Claim, Verdict
@@ -37,6 +36,7 @@ from tilestitch.mapping.tree.free_certificate import (
 )
 from tilestitch.mapping.tree.outside_in import NEVER, SURVIVED, TOO_MANY
 from tilestitch.mapping.tree.placed import PlacedNest, Slide, Unrolled
+from tilestitch.mapping.tree.port_uses import port_uses
 from tilestitch.mapping.tree.quick_arrays import Arrays, arrays_of
 from tilestitch.mapping.tree.spread_count import SpreadList, spread_list
 from tilestitch.mapping.tree.tables import Sums
@@ -252,7 +252,7 @@ def least_cycles_of(choices: SpreadList, sums: Sums, numbers: _Whole) -> _Whole:
     """Below how many cycles no mapping of some choices comes; not where networks, windows or places matter."""
     operands = _moving(choices.bare)
     over, under, steps = (part[numbers] for part in _spread_of(choices, operands))
-    return least_cycles(_task_of(operands, sums), _ports_of(operands), (over, under, steps))
+    return least_cycles(_task_of(operands, sums), port_uses(operands), (over, under, steps))
 
 
 def _moving(bare: PlacedNest) -> tuple[OperandOnTree, ...]:
@@ -266,32 +266,6 @@ def _spread_of(choices: SpreadList, operands: Sequence[OperandOnTree]) -> tuple[
     pairs = [choices.over_fan_outs(one.number, levels) for one in operands]
     over, under = (np.stack([pair[part] for pair in pairs], axis=1) for part in (0, 1))
     return over, under, choices.steps
-
-
-def _ports_of(operands: Sequence[OperandOnTree]) -> Ports:
-    """The ports through which operands come and go."""
-    tree = operands[0].placed.tree
-    numbers = {
-        (memory.name, port.name): number
-        for number, (memory, port) in enumerate((memory, port) for memory in tree.memories for port in memory.ports)
-    }
-    levels = max(len(one.memories) for one in operands)
-    number = np.full((len(operands), levels, 2, 2), -1, np.int64)
-    cycles = np.zeros((len(operands), levels, 2, 2))
-    hides = np.ones((len(operands), levels + 1), np.bool_)
-    for at, one in enumerate(operands):
-        towards, outwards = (Flow.COLLECT, Flow.FEED), (Flow.DRAIN, Flow.FILL)
-        if not one.is_write:
-            towards, outwards = (Flow.FEED,), (Flow.FILL,)
-        for level, memory in enumerate(one.memories):
-            hides[at, level] = not one.surely_stops(level)
-            for side, flows in enumerate((towards, outwards)):
-                for which, flow in enumerate(flows):
-                    port = memory.port(one.placed.homes[one.number], flow)
-                    if port is not None:
-                        number[at, level, side, which] = numbers[memory.name, port.name]
-                        cycles[at, level, side, which] = float(port.width_bits / port.bits_per_cycle)
-    return Ports(number, cycles, len(numbers), hides)
 
 
 def _early(arrays: Arrays, sums: Sums) -> Arrays:

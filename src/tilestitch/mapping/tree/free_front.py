@@ -29,7 +29,7 @@ from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, task_of, 
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.timed_labels import FRONT
 from tilestitch.mapping.tree.timed_opened import Aim
-from tilestitch.mapping.tree.timed_quick import only_ports_take_time, timing_of
+from tilestitch.mapping.tree.timed_quick import timing_of
 from tilestitch.mapping.tree.timed_search import FrontPoint, front_with
 from tilestitch.mapping.tree.timed_spread import FEW
 
@@ -71,7 +71,7 @@ def front_of_choices(
 
 def _front_in_time(task: SpreadTask, choices: Choices, most_labels: int) -> SpatialFront:
     """The front over these choices; without the search in time where that does not compare so much."""
-    if not needs_tables(task.bare) and only_ports_take_time(task.bare.tree):
+    if not needs_tables(task.bare):
         try:
             return _front_of(task, choices, most_labels, in_time=True)
         except TooLarge:

@@ -27,14 +27,24 @@ def _ports_of(timing: Timing, operand: int, crossing: int, ports: np.ndarray) ->
     count = 0
     for end in range(2 if crossing > 0 else 1):
         for which in range(2):
-            port = timing.number[operand, crossing - end, end, which]
-            known = port < 0
-            for at in range(count):
-                known = known or ports[at] == port
-            if not known:
-                ports[count] = port
-                count += 1
+            count = _noted(ports, count, timing.number[operand, crossing - end, end, which])
+    for at in range(timing.network.shape[2]):
+        count = _noted(ports, count, timing.network[operand, crossing, at])
+    for at in range(timing.engine.shape[2]):
+        count = _noted(ports, count, timing.engine[operand, crossing, at])
     return count
+
+
+@lending
+def _noted(ports: np.ndarray, count: int, port: int) -> int:
+    """Add a port, if it is any and not known: how many there are."""
+    if port < 0:
+        return count
+    for at in range(count):
+        if ports[at] == port:
+            return count
+    ports[count] = port
+    return count + 1
 
 
 @lending
@@ -229,7 +239,7 @@ def clocks_alone(
         first[number + 1], largest = first[number] + size, max(largest, size)
     table = np.empty(first[len(over)] if keeps else largest, np.int64)
     roots = np.zeros((len(over), 2, timing.columns.until - SUMS), np.int64)
-    empty, served, ports = no_choice(arrays), np.zeros((2, timing.many)), np.empty(4, np.int64)
+    empty, served, ports = no_choice(arrays), np.zeros((2, timing.many)), np.empty(timing.many, np.int64)
     touched = np.ones(max(1, arrays.axes[operand]))
     for number in range(len(over)):
         placed = placed_alone(arrays, empty, operand, over[number], under[number], steps[number])

@@ -27,7 +27,7 @@ WAITS = BEGUN + INPUTS
 APART = WAITS + INPUTS
 SUMS = APART + 1  # where single ports begin
 
-_Port = TypeVar("_Port", bound=tuple[int, int])
+_Port = TypeVar("_Port", tuple[int, int], int)
 _Cycles: TypeAlias = NDArray[np.int64]
 
 

@@ -1,20 +1,20 @@
 """How long crossings take, compiled: one spatial choice after another asks for it, without tables over the lattice.
 
-Cycles are those of `crossings.served`, for machines whose crossings take ports of memories and nothing else. Of each
+Cycles are those of `OperandOnTree.ways`; networks of a stated bandwidth and DMA engines are ports as well. Of each
 operand alone there are tables of the least that its cuts take from a tile on, on the lattice of the loops that move it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from tilestitch.base.jit import lending, tiered
-from tilestitch.hardware.tree import MachineTree
 from tilestitch.mapping.tree.crossings import OperandOnTree
 from tilestitch.mapping.tree.loads import delayed_by, followed_as
 from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, RESULT, THROUGH
-from tilestitch.mapping.tree.quick_arrays import READ_FLOWS, RESULT_FLOWS, TOGETHER, Arrays, Placed
+from tilestitch.mapping.tree.port_uses import PortUses, port_uses
+from tilestitch.mapping.tree.quick_arrays import TOGETHER, Arrays, Placed
 from tilestitch.mapping.tree.quick_bounds import placed_alone
 from tilestitch.mapping.tree.quick_prices import from_units, held_elements, no_choice
 from tilestitch.mapping.tree.timed_pace import (
@@ -37,7 +37,6 @@ from tilestitch.mapping.tree.timed_pace import (
 
 INWARDS, OUTWARDS = 0, 1
 NEAR = 1  # the crossing into the innermost memories
-_Port: TypeAlias = tuple[int, int]
 
 
 class Timing(NamedTuple):
@@ -45,6 +44,10 @@ class Timing(NamedTuple):
 
     number: np.ndarray  # [operand, level, side, 2] of all ports, or -1; sides are towards units and outwards
     cycles: np.ndarray  # [operand, level, side, 2] of an access of the whole width
+    network: np.ndarray  # [operand, crossing, axis] of all ports, or -1; only axes that have any of a stated bandwidth
+    engine: np.ndarray  # [operand, crossing, engine] of all ports, or -1; only engines that carry anything
+    bits: np.ndarray  # [port] of a network or an engine in a cycle
+    setup: np.ndarray  # [port] cycles of an engine for each transfer
     hides: np.ndarray  # [operand, crossing] whether the units go on meanwhile
     through: np.ndarray  # [operand, crossing] or if complete results arrived with the same tile
     slot: np.ndarray  # [kind, port] the column of a sum, or -1
@@ -62,47 +65,28 @@ class Timing(NamedTuple):
     together: np.ndarray  # rows of column, kind and port: stops and busy ports to which several near cuts add
 
 
-def only_ports_take_time(tree: MachineTree) -> bool:
-    """Whether nothing but ports of memories takes time: no network of a stated bandwidth and no DMA engine."""
-    rates = (network.bits_per_cycle for axis in tree.axes for network in axis.networks)
-    return not tree.engines and all(rate is None for rate in rates)
-
-
 def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
     """The ports of operands that move anything; the last one is the result."""
     levels = max(len(one.memories) for one in operands)
-    tree = operands[0].placed.tree
-    keys: dict[tuple[int, int, int, int], tuple[int, int]] = {}
-    cycles = np.zeros((len(operands), levels, 2, 2))
-    users: dict[tuple[int, int], tuple[set[_Port], set[_Port]]] = {}
+    ports = port_uses(operands)
     hides, through = np.zeros((2, len(operands), levels), np.bool_)
+    crossed: dict[tuple[int, int], Using[int]] = {}
+    users = {
+        (at, crossing): _users(ports, one, at, crossing)
+        for at, one in enumerate(operands)
+        for crossing in range(len(one.memories))
+    }
     for at, one in enumerate(operands):
-        for level, memory in enumerate(one.memories):
+        for level in range(len(one.memories)):
             hides[at, level], through[at, level] = one.is_hidden(level), one.may_go_through(level)
-            for side, flows in enumerate(RESULT_FLOWS if one.is_write else READ_FLOWS):
-                for which, flow in enumerate(flows):
-                    port = memory.port(one.placed.homes[one.number], flow)
-                    crossing = level + side
-                    if port is None:
-                        continue
-                    key = tree.memories.index(memory), memory.ports.index(port)
-                    keys[at, level, side, which] = key
-                    cycles[at, level, side, which] = float(port.width_bits / port.bits_per_cycle)
-                    if crossing < len(one.memories):
-                        users.setdefault((at, crossing), (set(), set()))[one.is_write and which == 0].add(key)
-    crossed = {where: _using(where, users, hides, operands) for where in users}
+    crossed = {where: _using(where, users, hides, operands) for where, each in users.items() if any(each)}
     result, last = len(operands) - 1, len(operands[-1].memories) - 1
-    outermost = [key for where, key in keys.items() if where == (result, last, 0, 0)]
-    sums = tracked(list(crossed.values()), outermost)
-    ports = sorted(set(keys.values()))
-    number = np.full((len(operands), levels, 2, 2), -1, np.int64)
-    for where, key in keys.items():
-        number[where] = ports.index(key)
-    slot, columns = np.full((len(sums.ports), len(ports)), -1, np.int64), sums.columns
+    sums = tracked(list(crossed.values()), [int(one) for one in ports.number[result, last, 0, :1] if one >= 0])
+    slot, columns = np.full((len(sums.ports), ports.many), -1, np.int64), sums.columns
     uses = np.zeros((len(operands), levels, columns.end), np.bool_)
     together: list[tuple[int, int, int]] = []
     for column, kind, port in sums.each:
-        slot[kind, ports.index(port)] = column
+        slot[kind, port] = column
         for (operand, crossing), one in crossed.items():
             both = one.inwards | one.outwards
             until = [one.stops if one.operand <= number else () for number in range(INPUTS)]
@@ -111,13 +95,14 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
             kinds = one.stops, one.inwards, one.outwards, both, *until, *own, *begun
             uses[operand, crossing, column] = port in kinds[kind]
         if kind in (0, 3) and uses[:, NEAR : NEAR + 1, column].sum() > 1:
-            together.append((column, kind, ports.index(port)))
+            together.append((column, kind, port))
     followed = np.array([followed_as(one) for one in operands], np.int64)
     waiting = [[delayed_by(one, stops=stops) for stops in (False, True)] for one in operands]
     delays = np.array([[[at in each for at in range(FOLLOWED)] for each in one] for one in waiting], np.bool_)
     return Timing(
-        number, cycles, hides, through, slot, followed, delays, np.array(sums.waits, np.bool_),
-        *_sums_of(uses, columns), *_later(operands, uses, hides), columns, len(ports),
+        ports.number, ports.cycles, _carriers(ports.network), _carriers(ports.engine), ports.bits, ports.setup,
+        hides, through, slot, followed, delays, np.array(sums.waits, np.bool_),
+        *_sums_of(uses, columns), *_later(operands, uses, hides), columns, ports.many,
         np.array(together, np.int64).reshape(-1, 3),
     )  # fmt: skip
 
@@ -148,15 +133,35 @@ def _later(
     return later, crosses, stops
 
 
+def _carriers(ports: np.ndarray) -> np.ndarray:
+    """Networks or engines by operand and crossing, without those that are none: most machines have none at all."""
+    return np.ascontiguousarray(ports[:, :, (ports >= 0).any(axis=(0, 1))])
+
+
+def _users(ports: PortUses, operand: OperandOnTree, at: int, crossing: int) -> tuple[set[int], set[int]]:
+    """The ports that a crossing occupies: inwards, and outwards."""
+    inwards, outwards = set[int](), set[int]()
+    for side in range(2 if crossing > 0 else 1):
+        for which in range(2):
+            (outwards if operand.is_write and which == 0 else inwards).add(
+                int(ports.number[at, crossing - side, side, which])
+            )
+    for port in (*ports.network[at, crossing].tolist(), *ports.engine[at, crossing].tolist()):
+        inwards.add(port)
+        if operand.is_write:
+            outwards.add(port)
+    return inwards - {-1}, outwards - {-1}
+
+
 def _using(
     where: tuple[int, int],
-    users: Mapping[tuple[int, int], tuple[set[_Port], set[_Port]]],
+    users: Mapping[tuple[int, int], tuple[set[int], set[int]]],
     hides: np.ndarray,
     operands: Sequence[OperandOnTree],
-) -> Using[_Port]:
+) -> Using[int]:
     """The ports of one crossing, and those of what follows it where the units stop for it."""
     (operand, crossing), (inwards, outwards) = where, users[where]
-    stops: set[_Port] = set()
+    stops: set[int] = set()
     if not hides[where]:
         stops = inwards | outwards
         for inner in range(crossing - 1, -1, -1):
@@ -188,6 +193,15 @@ def _serve(
 
 
 @lending
+def _carry(timing: Timing, port: int, bits: float, back: float, is_write: bool, served: np.ndarray) -> None:
+    """Enter the cycles of the two directions of a network or an engine, if it is any."""
+    if port >= 0 and bits > 0:
+        served[OUTWARDS if is_write else INWARDS, port] += timing.setup[port] + np.ceil(bits / timing.bits[port] - 1e-9)
+        if back > 0:
+            served[INWARDS, port] += timing.setup[port] + np.ceil(back / timing.bits[port] - 1e-9)
+
+
+@lending
 def serve_crossing(
     arrays: Arrays, timing: Timing, placed: Placed, cut: tuple[int, int], tile: np.ndarray, held: float, partial: bool,
     served: np.ndarray,
@@ -206,8 +220,15 @@ def serve_crossing(
         outer = np.rint(held_elements(arrays, placed, operand, crossing + 1, tile))
     returns = is_write and (partial or (crossing == 0 and not arrays.has_latches))
     _serve(arrays, timing, (operand, crossing, 0), outer * bits, outer * bits if returns else 0.0, served)
-    if crossing > 0:
-        _serve(arrays, timing, (operand, crossing - 1, 1), held * bits, held * bits if returns else 0.0, served)
+    for at in range(timing.network.shape[2]):
+        port = timing.network[operand, crossing, at]
+        _carry(timing, port, outer * bits, outer * bits if returns else 0.0, is_write, served)
+    if crossing == 0:
+        return
+    _serve(arrays, timing, (operand, crossing - 1, 1), held * bits, held * bits if returns else 0.0, served)
+    for at in range(timing.engine.shape[2]):
+        port = timing.engine[operand, crossing, at]
+        _carry(timing, port, held * bits, held * bits if returns else 0.0, is_write, served)
 
 
 @lending

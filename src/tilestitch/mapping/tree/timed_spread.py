@@ -36,7 +36,7 @@ from tilestitch.mapping.tree.spread_task import (
 )
 from tilestitch.mapping.tree.tables import FEMTO
 from tilestitch.mapping.tree.timed_opened import NO_POINTS, Aim
-from tilestitch.mapping.tree.timed_quick import only_ports_take_time, timing_of
+from tilestitch.mapping.tree.timed_quick import timing_of
 from tilestitch.mapping.tree.timed_search import FEW_LABELS, NUMBERS, Bounded, best_in_order
 
 FEW = 2**16  # choices for all of which closer bounds of time are made, where tables are
@@ -78,7 +78,7 @@ def best_spread_in_time(
 
     Of equal ones the first counts, by the least energy and the steps alone.
     """
-    if not needs_tables(task.bare) and only_ports_take_time(task.bare.tree):
+    if not needs_tables(task.bare):
         try:
             return _InTime(task, choices, bounds, objective).best(most_labels)
         except TooLarge:
