@@ -2,9 +2,11 @@
 
 import json
 
+import onnx
 import pytest
 from click.testing import CliRunner
 
+from tests.helpers.graphs import Net
 from tests.helpers.small_tree import small_tree
 from tilestitch import FuseOptions, map_fused
 from tilestitch.api import load_graph
@@ -14,7 +16,8 @@ from tilestitch.commands.map import fused_run
 from tilestitch.commands.map.chains import chains_of
 from tilestitch.commands.map.einsum_lines import einsum_chain
 from tilestitch.commands.map.fused_page import drawn_chain
-from tilestitch.ir.choices import Objective
+from tilestitch.commands.simulate.fused_layers import simulate_fused
+from tilestitch.ir.choices import Objective, Values
 from tilestitch.mapping.fused.chain import Reading
 from tilestitch.passes import simplify
 
@@ -121,6 +124,32 @@ def test_residual_additions_of_a_network_are_followed():
     assert [group.numbers for group in three.chains[0][1].groups] == [(0,), (1, 2, 3)]
     assert [group.numbers for group in four.chains[0][1].groups] == [(0, 1, 2, 3)]
     assert "and is added to that of layer1.1.conv2" in str(four)
+
+
+@pytest.mark.parametrize(
+    ("added", "chains"),
+    [(False, [("first", "grouped"), ("point",)]), (True, [("first",), ("grouped",), ("point",)])],
+    ids=["alone", "added"],
+)
+def test_a_grouped_convolution_ends_a_chain(tmp_path, added, chains):
+    """An axis of its result has two loops: nothing is followed behind it, nor added to it. Values are right."""
+    net = Net()
+    first = net.op("Conv", net.input(1, 2, 6, 6), net.random(6, 2, 1, 1), name="first")
+    grouped = net.op("Conv", first, net.random(6, 2, 3, 3), name="grouped", group=3, pads=[1] * 4)
+    behind = net.op("Add", grouped, first) if added else grouped
+    network = tmp_path / "net.onnx"
+    onnx.save(net.model(net.op("Conv", behind, net.random(4, 6, 1, 1), name="point")), network)
+    mapped = map_fused(network, "tpu-v4i", FuseOptions(3, objective=Objective.ENERGY))
+    assert [chain.names for chain, _ in mapped.chains] == chains
+    assert [len(found.groups) for _, found in mapped.chains] == [1] * len(chains)
+    assert len(simulate_fused(mapped, Values.INTEGERS, lambda *_: None)) == len(chains)
+
+
+def test_nothing_is_added_to_a_result_whose_axis_has_several_loops():
+    """A line that says so is refused."""
+    line = "P[c,x] += X[c,x] * U[c]; R[2*g+m,x] += P[2*g+c,x] * W[g,m,c] + P[2*g+m,x]; c=4 g=2 m=2 x=4"
+    with pytest.raises(InputError, match="P to R: an axis of what the result is added to has several loops"):
+        map_fused(line, "tpu-v4i", FuseOptions(2))
 
 
 def test_a_chain_that_cannot_be_mapped_is_divided_where_several_read(monkeypatch):

@@ -22,7 +22,7 @@ from tilestitch.commands.map.views import (
 )
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ir.loop_nest import LoopNest
-from tilestitch.mapping.fused.chain import MOST_OPERATORS, Link, Reading
+from tilestitch.mapping.fused.chain import MOST_OPERATORS, Link, Reading, has_plain_axes
 from tilestitch.mapping.network import nest_of_operator
 from tilestitch.ops import is_contraction
 
@@ -70,10 +70,15 @@ def _steps(
 
     Where several read a result, all that hang together with it have to end in one product, and they are no more than
     sixteen, as a search takes the longer the more do. Else the network is divided there. First are those of which some
-    four products hold the result and all that read it, so that all may run together.
+    four products hold the result and all that read it, so that all may run together. A result with an axis of several
+    loops, as the channels of a grouped convolution are, is not followed, and none that is added to such a one.
     """
     network = _Network.of(graph)
-    every = {name: its for name, op in products.items() if (its := _next(network, op))}
+    plain = {name for name in products if has_plain_axes(nests[name].write)}
+    after = {name: _next(network, op) for name, op in products.items() if name in plain}
+    every = {
+        name: its for name, its in after.items() if its and all(one.reader.name in plain for one in its if one.is_added)
+    }
     steps: dict[str, tuple[_Step, ...]] = {}
     for name, its in every.items():
         met = [
@@ -94,7 +99,7 @@ def _steps(
             if len(around := _around(more, name)) <= MOST_AROUND and len(around - more.keys()) == 1:
                 kept = more
     for name in products:
-        if name not in kept and (step := _next_view(graph, products[name])) is not None:
+        if name in plain and name not in kept and (step := _next_view(graph, products[name])) is not None:
             more = {**kept, name: (step,)}
             around = _around(more, name)
             is_row = all(len(more.get(one, ())) < 2 for one in around)  # or a tree

@@ -127,6 +127,8 @@ def _simulated(
             arrays = None if own is None else [array for array in own[0] if array is not None]
             simulated = run_on_tree(alone_run, arrays, show)
         result = simulated.result
+        if result is not None:  # the axes of a grouped convolution's channels as one
+            result = result.reshape(wiring.nests[group.last].write.shape)
         if result is not None and group.mapping is None:
             added = beside.get((0, len(wiring.nests[group.last].reads)))
             result = result if added is None else result + added[tuple(map(slice, result.shape))]

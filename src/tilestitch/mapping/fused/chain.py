@@ -284,6 +284,11 @@ def chain_faults(chain: Chain) -> Iterator[str]:
             yield from _reading_faults(chain, one)
 
 
+def has_plain_axes(array: LoopOperand) -> bool:
+    """Whether no axis has several loops, as the channels of a grouped convolution's result have."""
+    return all(len(terms) < 2 for terms in array.axes)
+
+
 def _place_of(reading: Reading) -> tuple[int, int]:
     return reading.reader, reading.read
 
@@ -293,8 +298,10 @@ def _reading_faults(chain: Chain, reading: Reading) -> Iterator[str]:
     names = f"{chain.operators[reading.link].nest.name} to {chain.operators[reading.reader].nest.name}"
     if len(written.axes) != len(read.axes):
         yield f"{names}: the result has {len(written.axes)} axes and is read with {len(read.axes)}"
-    elif any(len(terms) > 1 for terms in written.axes):
+    elif not has_plain_axes(written):
         yield f"{names}: an axis of the result has several loops"
+    elif chain.is_added(reading) and not has_plain_axes(read):
+        yield f"{names}: an axis of what the result is added to has several loops"
     elif any(made > there for made, there in zip(written.shape, read.shape, strict=True)):
         yield f"{names}: the result of shape {written.shape} is read as {read.shape}"
 
