@@ -62,9 +62,23 @@ dma:
 """
 
 
-def errors_on(machine):
-    """Of every layer of a small ResNet-18, in its best mapping of whole factors: cycles estimated less simulated."""
-    task = open_simulated("resnet18:small", machine, [], batch=None, dims={}, fold_bn=True)
+ONE_PORT = """\
+name: one-port
+mac_pj: 1
+bits: 16
+sum_bits: 32
+axes: [{name: columns, size: 4, operands: [W, O]}]
+memories:
+  - {name: sums, size: 64, operands: [O], serves: [columns], read_pj: 1, write_pj: 1,
+     ports: [{width_bits: 128, granule_bits: 32}]}
+  - {name: dram, size: 1 GiB, operands: [I, W, O], serves: [columns], read_pj: 1, write_pj: 1,
+     ports: [{width_bits: 64, granule_bits: 16}]}
+"""
+
+
+def errors_on(machine, model="resnet18:small"):
+    """Of every layer of a network, in its best mapping of whole factors: cycles estimated less simulated."""
+    task = open_simulated(model, machine, [], batch=None, dims={}, fold_bn=True)
     task = replace(task, space=replace(task.space, ragged=Ragged.NONE))
     found = [one.found for one in map_on_tree(task, objective=Objective.EDP).layers]
     runs = [run_of(one.placed, one.mapping) for one in found]
@@ -85,6 +99,14 @@ def test_what_an_engine_brings_is_not_ahead_when_the_units_begin(tmp_path):
     errors = errors_on(str(machine))
     assert errors.count(0) == 11
     assert max(map(abs, errors)) <= 3
+
+
+@pytest.mark.parametrize("size", [2, 8])
+def test_sums_that_come_and_go_through_one_port_take_a_cycle_less_than_the_model_says(tmp_path, size):
+    """However many steps there are."""
+    machine = tmp_path / "one-port.yaml"
+    machine.write_text(ONE_PORT)
+    assert errors_on(str(machine), f"O[m,n] += A[m,k] * B[k,n]; m={size} n=4 k=4") == [1]
 
 
 def around_one_another(spread, by_zigzag):
