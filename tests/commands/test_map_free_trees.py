@@ -147,8 +147,8 @@ def test_a_layer_that_does_not_fit_does_not_stop_the_others(machine, tmp_path):
     result = mapped(layers, machine, "--json", tmp_path / "found.json", "--quiet")
     assert result.exit_code == 2
     assert result.output == (
-        "error: layer conv2_2: conv2_2: every mapping needs at least 378,880 bits in dram (W 294,912, I 51,200, O 32,768), "
-        "which has 320,000. Try: a larger memory; a smaller layer.\n"
+        "error: layer conv2_2: conv2_2: every mapping needs at least 378,880 bits in dram (W 294,912, I 51,200, O "
+        "32,768), which has 320,000. Try: a larger memory; a smaller layer.\n"
     )
     found = json.loads((tmp_path / "found.json").read_text())
     assert [one["name"] for one in found["layers"]] == ["Layer1"]
