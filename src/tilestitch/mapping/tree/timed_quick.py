@@ -70,7 +70,6 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
     levels = max(len(one.memories) for one in operands)
     ports = port_uses(operands)
     hides, through = np.zeros((2, len(operands), levels), np.bool_)
-    crossed: dict[tuple[int, int], Using[int]] = {}
     users = {
         (at, crossing): _users(ports, one, at, crossing)
         for at, one in enumerate(operands)
