@@ -1,11 +1,11 @@
 """Below how many cycles no mapping of a spatial choice comes, compiled: the checker's own bound of latency.
 
 A port, a network of a stated bandwidth or an engine moves at least what its operands move through it if each had all
-memories for itself. A step takes as long as
-the port that is busiest with its results, but that steps begin up to two of these times less one cycle early: where
-they have to end before the units may stop, before the first one, or behind the last. What comes before and behind all
-steps adds to them; and where crossings stop the units, what they move through one port as often as it comes. However
-early steps end, each takes a cycle, and all stops at a port come to these.
+memories for itself. A step takes as long as the port that is busiest with its results, but that steps begin up to two
+of these times less one cycle early: where they have to end before the units may stop, before the first one, or behind
+the last. What comes before and behind all steps adds to them; and where crossings stop the units, what they move
+through one port as often as it comes. However early steps end, each takes a cycle, and all stops at a port come to
+these.
 """
 
 import numpy as np
