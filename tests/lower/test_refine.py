@@ -59,6 +59,27 @@ def test_no_byte_is_touched_too_early_in_any_order_that_is_looked_at(seed: int) 
 
 
 @pytest.mark.parametrize("network", ["bert-base-128", "resnet18"])
+def test_an_order_is_left_once_four_steps_do_not_make_it_faster(network: str) -> None:
+    """Or after twelve; there are two that are begun with."""
+    strategy = replace(UNCUT, refined=False)
+    trace = given(api.compile(model(network, True), "toy", strategy=strategy, batch=4).trace)
+    found = list[int]()
+
+    def run(program: Program) -> Trace:
+        one = simulate(program)
+        found.append(one.latency_cycles)
+        return one
+
+    refined(trace.program, trace, run, depth=Depth(12, 0))
+    left = iter(found)
+    for _ in range(2):
+        steps = list[int]()
+        while len(steps) < 12 and (len(steps) < 5 or min(steps[-4:]) < min(steps[:-4])):
+            steps.append(next(left))
+    assert list(left) == []
+
+
+@pytest.mark.parametrize("network", ["bert-base-128", "resnet18"])
 def test_a_refined_schedule_is_faster_and_computes_the_same(network: str) -> None:
     """Two iterations of each of two clusters; and a file of it says so."""
     plain, better = (
