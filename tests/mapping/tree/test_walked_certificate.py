@@ -20,7 +20,7 @@ from tilestitch.mapping.tree.claim import Claim
 from tilestitch.mapping.tree.search import best_mapping, pareto_front
 from tilestitch.mapping.tree.table_walk import broken_onwards, onwards
 from tilestitch.mapping.tree.tables import Sums
-from tilestitch.mapping.tree.walk_checking import Walker
+from tilestitch.mapping.tree.walk_checking import walker_of
 from tilestitch.mapping.tree.walk_tables import walk_tables, with_windows
 
 VALUES = {
@@ -87,9 +87,10 @@ def test_the_walk_finds_the_least_itself():
                 break
             value = chain_value(objective, placed, found.mapping)
             least, more = (Claim("least", Optimum(objective, value + one)) for one in (0, 1))
-            Walker(least, "here", placed, sums).labels_below()
+            tables = walk_tables(placed, sums)
+            walker_of(least, lambda: "here", tables).labels_below()
             with pytest.raises(InputError, match=rf"a better chain costs {value:,}[ ,]"):
-                Walker(more, "here", placed, sums).labels_below()
+                walker_of(more, lambda: "here", tables).labels_below()
             found_again += 1
     assert found_again > 16
 

@@ -260,6 +260,20 @@ TREES = (
         ("test_free_certificate::test_no_choice_is_faster_than_the_checker_says",),
     ),
     Mutant(
+        "the checker's compiled tables forget what follows through memories further in",
+        "mapping/tree/choice_tables.py",
+        "return inwards + outwards + behind if what == _STOPS else 0",
+        "return inwards + outwards if what == _STOPS else 0",
+        ("test_choice_tables::test_tables_are_those_of_each_placement",),
+    ),
+    Mutant(
+        "the checker lets every operand's next tile wait as if the units went on",
+        "mapping/tree/choice_tables.py",
+        "pauses.delays[operand, 0 if hides else 1, kind - BRINGS]",
+        "pauses.delays[operand, 0, kind - BRINGS]",
+        ("test_choice_tables::test_tables_are_those_of_each_placement",),
+    ),
+    Mutant(
         "the checker drops a beginning that takes less room for a cheaper one",
         "mapping/tree/outside_in.py",
         "no_more = no_more and labels.taken[other, memory] <= taken[memory]",

@@ -6,6 +6,7 @@ loops give. Only the price of a cut is that of the search.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd, isqrt, lcm, prod
 from typing import Any
 
@@ -23,13 +24,35 @@ _MOST = 2**58  # in a room; a few of them are added in 64 bits
 _Whole = NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Lattice:
+    """The tiles of a nest: all tuples of divisors of its steps, the last loop's running fastest."""
+
+    divisors: tuple[tuple[int, ...], ...]  # of the steps of each loop
+    tiles: _Whole
+    down: _Whole  # by prime of a loop and tile: the tile with one such prime less, or -1
+    up: _Whole  # the tile that is so much larger, or -1
+
+
+@lru_cache(maxsize=1)
+def lattice_of(steps: tuple[int, ...]) -> Lattice:
+    """The lattice of so many steps; choices of what is spread that leave as many in turn share it."""
+    divisors = tuple(_divisors(count) for count in steps)
+    down = _down(divisors)
+    up = np.full_like(down, -1)
+    for prime, below in enumerate(down):
+        larger = np.flatnonzero(below >= 0)
+        up[prime, below[larger]] = larger
+    return Lattice(divisors, _tiles_of(divisors), down, up)
+
+
 @dataclass(frozen=True, slots=True)
 class CheckerTables:
     """The cuts of the operands that move anything, and what every chain costs beside them."""
 
     placed: PlacedNest
     operands: tuple[OperandOnTree, ...]
-    divisors: tuple[tuple[int, ...], ...]  # of the steps of each loop
+    lattice: Lattice
     cuts: Cuts
     fixed: int  # at the units, of results
 
@@ -41,7 +64,7 @@ class CheckerTables:
     def tile_number(self, tile: tuple[int, ...]) -> int:
         """The number of a tile: its divisors, the last loop's counting one."""
         number = 0
-        for divisors, size in zip(self.divisors, tile, strict=True):
+        for divisors, size in zip(self.lattice.divisors, tile, strict=True):
             number = number * len(divisors) + divisors.index(size)
         return number
 
@@ -70,8 +93,8 @@ class _Cut:
 
 def checker_tables(placed: PlacedNest, sums: Sums) -> CheckerTables:
     """The tables of a placed nest. Raises `TooLarge` where rooms do not fit 64 bits."""
-    divisors = tuple(_divisors(count) for count in placed.steps)
-    tiles = tiles_of(divisors)
+    lattice = lattice_of(placed.steps)
+    tiles = lattice.tiles
     operands = tuple(one for one in operands_on_tree(placed) if one.array.element_bits > 0)
     own_cuts = [_cuts_of(one) for one in operands]
     cuts = [cut for one in own_cuts for cut in one]
@@ -100,10 +123,10 @@ def checker_tables(placed: PlacedNest, sums: Sums) -> CheckerTables:
         first=np.cumsum([0, *map(len, own_cuts)], dtype=np.int64),
         write=write,
         from_units=int(write >= 0 and bool(operands[write].is_partial(0, ones)[0])),
-        down=_down(divisors),
+        down=lattice.down,
     )
     fixed = int(femtojoules(operands[write], 0, ones)[0]) if write >= 0 else 0
-    return CheckerTables(placed, operands, divisors, table, fixed)
+    return CheckerTables(placed, operands, lattice, table, fixed)
 
 
 def _is_allowed(cut: _Cut, tiles: _Whole, room: _Whole, scales: list[int]) -> NDArray[np.bool_]:
@@ -155,8 +178,7 @@ def _divisors(number: int) -> tuple[int, ...]:
     return tuple(sorted({*small, *(number // one for one in small)}))
 
 
-def tiles_of(divisors: tuple[tuple[int, ...], ...]) -> _Whole:
-    """All tuples of divisors, the last one running fastest."""
+def _tiles_of(divisors: tuple[tuple[int, ...], ...]) -> _Whole:
     grids = np.meshgrid(*(np.array(one, np.int64) for one in divisors), indexing="ij")
     return np.ascontiguousarray(np.stack([one.ravel() for one in grids], axis=1))
 

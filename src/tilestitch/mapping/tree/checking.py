@@ -26,8 +26,8 @@ from tilestitch.mapping.tree.claim import MOST_LABELS, Claim, Verdict
 from tilestitch.mapping.tree.outside_in import NEVER
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums
-from tilestitch.mapping.tree.walk_checking import Walker, check_walked_chain
-from tilestitch.mapping.tree.walk_tables import walk_tables, with_windows
+from tilestitch.mapping.tree.walk_checking import check_walked_chain, walker_of
+from tilestitch.mapping.tree.walk_tables import WalkTables, walk_tables, with_windows
 
 MOST_STATES = 2**26  # tiles times which cuts are left: 8 bytes each for every operand
 _MOST_VALUE = 2**60  # so that the cost of a label and of a cut are added in 64 bits
@@ -86,16 +86,20 @@ def _judged_inwards(claim: Claim, certificate: TreeCertificate, ways: Sequence[P
 
 def judged_outwards(claim: Claim, choices: Sequence[ChoiceProof], ways: Sequence[PlacedNest], sums: Sums) -> list[int]:
     """The labels that each choice took, from the units outwards: in time, and where loops between cuts matter."""
-    judged: list[int] = []
-    for number, (proof, placed) in enumerate(zip(choices, ways, strict=True)):
-        walker, where = Walker(claim, f"choice {number}", placed, sums), f"choice {number}"
-        if _is_settled(claim, where, proof, walker.bound):
-            judged.append(0)
-            continue
-        if counts_chains(placed):
-            check_count(claim, where, proof.chains, walker.tables.checked)
-        judged.append(walker.labels_below())
-    return judged
+    named = ((f"choice {number}", proof) for number, proof in enumerate(choices))
+    return [
+        _walked_outwards(claim, where, proof, walk_tables(placed, sums))
+        for (where, proof), placed in zip(named, ways, strict=True)
+    ]
+
+
+def _walked_outwards(claim: Claim, where: str, proof: ChoiceProof, tables: WalkTables) -> int:
+    walker = walker_of(claim, lambda: where, tables)
+    if _is_settled(claim, where, proof, walker.bound):
+        return 0
+    if counts_chains(tables.checked.placed):
+        check_count(claim, where, proof.chains, tables.checked)
+    return walker.labels_below()
 
 
 def check_chain(claim: Claim, mapping: TreeMapping, tables: CheckerTables) -> None:

@@ -24,7 +24,7 @@ from tilestitch.mapping.tree.choice_cuts import (
 )
 from tilestitch.mapping.tree.outside_in import NEVER
 from tilestitch.mapping.tree.port_uses import PortUses
-from tilestitch.mapping.tree.quick_arrays import TOGETHER
+from tilestitch.mapping.tree.quick_arrays import TOGETHER, Arrays
 from tilestitch.mapping.tree.quick_prices import no_choice
 
 _MOST_CYCLES = 2.0**59
@@ -35,14 +35,14 @@ _ALL, _STOPS, _IN, _OUT, _LONGEST = range(5)
 
 @lending
 def _add(
-    task: Task, ports: PortUses, where: tuple[int, int, int], bits: float, partial: int, served: np.ndarray
+    arrays: Arrays, ports: PortUses, where: tuple[int, int, int], bits: float, comes_back: bool, served: np.ndarray
 ) -> None:
     """Enter the cycles of one end of a crossing, by port: inwards, and outwards."""
     operand, level, side = where
-    is_write = operand == len(task.arrays.axes) - 1
-    for at in range(2 if partial == 1 else 1):
+    is_write = operand == len(arrays.axes) - 1
+    for at in range(2 if comes_back else 1):
         port = ports.number[operand, level, side, at]
-        granule, width = task.arrays.ports[operand, level, side, 2 * at : 2 * at + 2]
+        granule, width = arrays.ports[operand, level, side, 2 * at : 2 * at + 2]
         if port >= 0:
             accesses = np.ceil(np.ceil(bits / granule) * granule / width)
             way = 1 if is_write and at == 0 else 0
@@ -50,42 +50,43 @@ def _add(
 
 
 @lending
-def _carry(ports: PortUses, port: int, bits: float, is_write: bool, partial: int, served: np.ndarray) -> None:
+def _carry(ports: PortUses, port: int, bits: float, is_write: bool, comes_back: bool, served: np.ndarray) -> None:
     """Enter the cycles of a network or an engine, if it is any: inwards, and outwards."""
     if port >= 0 and bits > 0:
         cycles = ports.setup[port] + np.ceil(bits / ports.bits[port] - 1e-9)
         served[1 if is_write else 0, port] += cycles
-        if is_write and partial == 1:
+        if comes_back:
             served[0, port] += cycles
 
 
 @lending
-def _serve(
-    task: Task,
+def served_by(
+    arrays: Arrays,
     ports: PortUses,
     choice: Choice,
     cut: tuple[int, int],
     amounts: tuple[float, float, int],
     served: np.ndarray,
 ) -> None:
-    """Enter the cycles of every port for one crossing of an operand, inwards and outwards.
+    """Write the cycles of every port for one crossing of an operand, inwards and outwards.
 
     `amounts` are elements in each memory inside, those that they hold together, and 1 if they are partial sums.
     """
     (operand, crossing), (held, shared, partial) = cut, amounts
     served[:] = 0.0
-    is_write = operand == len(task.arrays.axes) - 1
-    bits = task.relaxed.bits[operand, 1 if is_write and partial == 0 else 0]
+    is_write = operand == len(arrays.axes) - 1
+    comes_back = is_write and (partial == 1 or (crossing == 0 and not arrays.has_latches))
+    bits = arrays.bits[operand, 1 if is_write and partial == 0 else 0]
     outer = held * choice.placed.differing[operand, crossing] * bits
-    if not is_write and task.arrays.sharing[operand, crossing] >= TOGETHER:
+    if not is_write and arrays.sharing[operand, crossing] >= TOGETHER:
         outer = shared * bits
-    _add(task, ports, (operand, crossing, 0), outer, partial, served)
+    _add(arrays, ports, (operand, crossing, 0), outer, comes_back, served)
     for axis in range(ports.network.shape[2]):
-        _carry(ports, ports.network[operand, crossing, axis], outer, is_write, partial, served)
+        _carry(ports, ports.network[operand, crossing, axis], outer, is_write, comes_back, served)
     if crossing > 0:
-        _add(task, ports, (operand, crossing - 1, 1), held * bits, partial, served)
+        _add(arrays, ports, (operand, crossing - 1, 1), held * bits, comes_back, served)
         for engine in range(ports.engine.shape[2]):
-            _carry(ports, ports.engine[operand, crossing, engine], held * bits, is_write, partial, served)
+            _carry(ports, ports.engine[operand, crossing, engine], held * bits, is_write, comes_back, served)
 
 
 @inner
@@ -135,7 +136,7 @@ def _least(task: Task, ports: PortUses, choice: Choice, operand: int, early: flo
                 held = np.rint(count / parts)
             together, apart = elements_of(task.arrays, over[crossing + 1], under[crossing + 1], operand, tile)
             amounts = (held, np.rint(together / apart), int(partial))
-            _serve(task, ports, choice, (operand, crossing), amounts, served)
+            served_by(task.relaxed, ports, choice, (operand, crossing), amounts, served)
             for number in range(len(own)):
                 inwards, outwards, first = served[0, own[number]], served[1, own[number]], kinds * number
                 stops = 0.0 if ports.hides[operand, crossing] else inwards + outwards
@@ -165,7 +166,7 @@ def least_cycles(task: Task, ports: PortUses, spread: tuple[np.ndarray, np.ndarr
     for number in range(len(steps)):
         choice = taken_choice(task, empty, over[number], under[number], steps[number])
         start = 1 if choice.stays[operands - 1] > 1 or others_add(task.arrays, choice, 0) else 0
-        _serve(task, ports, choice, (operands - 1, 0), (1.0, 1.0, start), served)
+        served_by(task.relaxed, ports, choice, (operands - 1, 0), (1.0, 1.0, start), served)
         total = np.zeros((5, len(ports.bits)))
         total[_ALL], total[_IN], total[_OUT] = (served[0] + served[1]) * choice.placed.total, served[0], served[1]
         step = max(1.0, (served[0] + served[1]).max())

@@ -21,7 +21,6 @@ from tilestitch.mapping.tree.choice_cuts import (
     kept_inside,
     others_add,
     own_tiles,
-    returns,
     taken_choice,
 )
 from tilestitch.mapping.tree.outside_in import NEVER, SETTLED, SURVIVED, TOO_MANY
@@ -254,6 +253,19 @@ def _only_moving(arrays: Arrays, over: np.ndarray, under: np.ndarray) -> tuple[n
     return over, under
 
 
+@lending
+def results_fj(arrays: Arrays, choice: Choice) -> float:
+    """What results cost at the units, whatever the mapping; TOO_MUCH where energies are not compared."""
+    write, total = len(arrays.axes) - 1, choice.placed.total
+    is_partial, back = choice.stays[write] > 1 or others_add(arrays, choice, 0), total
+    if arrays.has_latches:
+        tiles = 1
+        for loop in range(len(choice.counts)):
+            tiles *= choice.placed.steps[loop] if arrays.moving[write, loop] else 1
+        back = 0 if not is_partial else total if arrays.reads_first_sums else total - tiles
+    return crossing_fj(arrays, choice.placed, write, 0, 1.0, 1.0, total, back, is_partial)
+
+
 @compiled
 def judged(
     task: Task,
@@ -278,10 +290,8 @@ def judged(
     empty = no_choice(task.arrays)
     for number in range(len(steps)):
         choice = taken_choice(task, empty, over[number], under[number], steps[number])
-        start, back = 1 if choice.stays[write] > 1 or others_add(task.arrays, choice, 0) else 0, choice.placed.total
-        if task.arrays.has_latches:
-            back = returns(task.arrays, choice, np.ones(len(steps[number]), np.int64), back) if start == 1 else 0
-        at_units = crossing_fj(task.arrays, choice.placed, write, 0, 1.0, 1.0, choice.placed.total, back, start == 1)
+        start = 1 if choice.stays[write] > 1 or others_add(task.arrays, choice, 0) else 0
+        at_units = results_fj(task.arrays, choice)
         offsets = np.zeros(operands + 1, np.int64)
         for operand in range(operands):
             cuts = task.first[operand + 1] - task.first[operand] + 1

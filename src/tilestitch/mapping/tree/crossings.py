@@ -151,7 +151,8 @@ class OperandOnTree:
             )
             parts = all_of_it / inner
         else:
-            parts = distinct(self.array, [float(more / one) for more, one in zip(outer, together, strict=True)])
+            ratios = [1.0 if more == one else float(more / one) for more, one in zip(outer, together, strict=True)]
+            parts = distinct(self.array, ratios)
         return FanOut(together, round(parts * float(alone) if alone > 1 else parts), is_shared)
 
     def exchanging(self, crossing: int) -> int:
@@ -226,7 +227,7 @@ class OperandOnTree:
 
     def _times(self, crossing: int, tiles: Tiles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """How often each of these tiles is crossed for, and how often partial sums come back."""
-        times = self.placed.total_steps // tiles.prod(axis=1)
+        times = self.placed.memo.last("times", tiles, lambda: np.asarray(self.placed.total_steps // tiles.prod(axis=1)))
         if self.placed.tree.reads_first_sums or (crossing == 0 and not self.placed.tree.has_latches):
             return times, times
         moving = sorted(self.array.indexed_by)
@@ -278,40 +279,35 @@ class OperandOnTree:
             cycles = np.ceil(accesses * float(port.width_bits / port.bits_per_cycle) - 1e-9)
             way = inwards if flow in (Flow.FEED, Flow.FILL) else outwards
             way[key] = way.get(key, 0) + cycles.astype(np.int64)
-        if self.array.element_bits > 0:
+        carriers = self._carriers(crossing) if self.array.element_bits > 0 else ()
+        if carriers:
+            amounts = [self._both_ways(crossing, tiles, amount) for amount in self._amounts(crossing, tiles, part)]
             ways = (outwards, inwards) if self.is_write else (inwards,)
-            inner, outer = self._amounts(crossing, tiles, part)
-            for way, over, within in zip(
-                ways, self._both_ways(crossing, tiles, outer), self._both_ways(crossing, tiles, inner), strict=False
-            ):
-                way.update(self._over_networks(crossing, over))
-                way.update(self._carried(crossing, within))
+            for number, way in enumerate(ways):
+                for key, outside, rate, setup in carriers:
+                    bits = amounts[outside][number]
+                    cycles = np.where(bits > 0, setup + np.ceil(bits / rate - 1e-9), 0)
+                    way[key] = cycles.astype(np.int64)
         return inwards, outwards
 
-    def _over_networks(self, crossing: int, bits: Numbers) -> dict[PortNumber, NDArray[np.int64]]:
-        """Cycles of networks of a stated bandwidth for so many bits."""
-        axes = self.placed.tree.axes
-        return {
-            (-1 - axes.index(axis), axis.networks.index(network)): np.ceil(
-                bits / float(network.bits_per_cycle) - 1e-9
-            ).astype(np.int64)
-            for axis, network in self.networks(crossing)
-            if network.bits_per_cycle is not None
-        }
+    def _carriers(self, crossing: int) -> list[tuple[PortNumber, int, float, int]]:
+        """Networks of a stated bandwidth and DMA engines on a crossing.
 
-    def _carried(self, crossing: int, bits: Numbers) -> dict[PortNumber, NDArray[np.int64]]:
-        """Cycles of the DMA engines that carry so many bits over a crossing in one direction: set-up and bits."""
+        Each with 1 if it carries what crosses outside of what shares a memory there, bits in a cycle, and set-up.
+        """
+        return self.memo.once(("carriers", crossing), lambda: list(self._found_carriers(crossing)))
+
+    def _found_carriers(self, crossing: int) -> Iterator[tuple[PortNumber, int, float, int]]:
         tree = self.placed.tree
-        if crossing == 0 or not tree.engines:
-            return {}
-        ends = self.memories[crossing - 1].name, self.memories[crossing].name
-        found: dict[PortNumber, NDArray[np.int64]] = {}
-        for number, engine in enumerate(tree.engines):
-            if (engine.inner, engine.outer) == ends:
-                rate = float(engine.count * engine.bits_per_cycle)
-                cycles = np.where(bits > 0, engine.setup_cycles + np.ceil(bits / rate - 1e-9), 0)
-                found[len(tree.memories) + number, 0] = cycles.astype(np.int64)
-        return found
+        for axis, network in self.networks(crossing):
+            if network.bits_per_cycle is not None:
+                yield (-1 - tree.axes.index(axis), axis.networks.index(network)), 1, float(network.bits_per_cycle), 0
+        if crossing > 0:
+            ends = self.memories[crossing - 1].name, self.memories[crossing].name
+            for number, engine in enumerate(tree.engines):
+                if (engine.inner, engine.outer) == ends:
+                    rate = float(engine.count * engine.bits_per_cycle)
+                    yield (len(tree.memories) + number, 0), 0, rate, engine.setup_cycles
 
     def _amounts(self, crossing: int, tiles: Tiles, part: Part) -> tuple[Numbers, Numbers]:
         """Elements that cross once, inside at each memory and outside of all that share one memory there."""
@@ -355,8 +351,11 @@ class OperandOnTree:
             return bits, bits
         return bits, np.where(partial, bits, 0)
 
-    def _transfers(self, crossing: int, tiles: Tiles, part: Part) -> Iterator[tuple[int, Flow, Numbers]]:
+    def _transfers(self, crossing: int, tiles: Tiles, part: Part) -> list[tuple[int, Flow, Numbers]]:
         """Bits that one crossing at each of these tiles, once, moves in one memory of a level in a direction."""
+        return self.memo.last(("bits", crossing, part), tiles, lambda: list(self._moved(crossing, tiles, part)))
+
+    def _moved(self, crossing: int, tiles: Tiles, part: Part) -> Iterator[tuple[int, Flow, Numbers]]:
         if self.array.element_bits == 0:
             return
         inner, outer = self._amounts(crossing, tiles, part)

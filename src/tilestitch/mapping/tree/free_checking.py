@@ -6,9 +6,10 @@ little energy that the claim could be beaten, in no less cycles than its steps, 
 where there is one the walk over tables follows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -22,6 +23,7 @@ from tilestitch.mapping.tree.checker_tables import checker_tables
 from tilestitch.mapping.tree.checking import check_chain, check_count
 from tilestitch.mapping.tree.choice_cuts import Task
 from tilestitch.mapping.tree.choice_pace import least_cycles
+from tilestitch.mapping.tree.choice_tables import pauses_of, tables_of_choice
 from tilestitch.mapping.tree.choice_walk import BROKEN, TOO_LARGE, judged
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.claim import MOST_LABELS, Claim, Verdict
@@ -40,7 +42,7 @@ from tilestitch.mapping.tree.port_uses import port_uses
 from tilestitch.mapping.tree.quick_arrays import Arrays, arrays_of
 from tilestitch.mapping.tree.spread_count import SpreadList, spread_list
 from tilestitch.mapping.tree.tables import Sums
-from tilestitch.mapping.tree.walk_checking import MOST_STATES, Walker, check_walked_chain
+from tilestitch.mapping.tree.walk_checking import MOST_STATES, Walker, check_walked_chain, walker_of
 from tilestitch.mapping.tree.walk_tables import walk_tables, with_windows
 
 FEW_LABELS = 2**12  # after which tables of a choice are made, where its cycles count as well
@@ -144,9 +146,10 @@ class _Judge:
         self._claim, self._choices, self._sums = claim, choices, sums
         self._bare = choices.bare
         self._operands = _moving(self._bare)
-        self._task = _task_of(self._operands, sums)
+        self._task = task_of(self._operands, sums)
+        self._ports, self._pauses = port_uses(self._operands), pauses_of(self._operands)
         self._is_loose = bounded_loosely(self._bare)
-        self._spread = _spread_of(choices, self._operands)
+        self._spread = spread_of(choices, self._operands)
         self._heads = np.full(1 if self._is_loose else self._places(choices), -1, np.int32)
         steps = choices.steps.prod(axis=1)
         if claim.objective is Objective.ENERGY and not self._is_loose:
@@ -196,14 +199,26 @@ class _Judge:
     def labels_below(self) -> int:
         """The labels that it took to see that no choice has a chain below the claim."""
         claim, labels = self._claim, self._labels
-        for number in np.flatnonzero(self._open).tolist():
+        opened = np.flatnonzero(self._open)
+        for number in opened[np.lexsort(self._choices.steps[opened].T)].tolist():  # those with one lattice in turn
             if claim.objective is Objective.ENERGY and not self._is_loose:
                 raise claim.better(self._named(number), int(self._below[number]) + mac_value(self._bare), 0)
-            for placed in with_windows(self._choices.placement(number)):
-                walker = Walker(claim, self._named(number), placed, self._sums)
+            for walker in self._walkers(number):
                 if walker.bound is not None and claim.best.is_above(*walker.bound):
                     labels += walker.labels_below()
         return labels
+
+    def _walkers(self, number: int) -> Iterator[Walker]:
+        """Walkers of a choice: for every way to let its windows slide."""
+        named = partial(self._named, number)
+        if not self._is_loose:
+            over, under, steps = (part[number] for part in self._spread)
+            at_units, cuts = tables_of_choice(self._task, self._ports, self._pauses, over, under, steps)
+            if at_units >= 0:
+                yield Walker(self._claim, named, cuts, at_units + mac_value(self._bare))
+                return
+        for placed in with_windows(self._choices.placement(number)):
+            yield walker_of(self._claim, named, walk_tables(placed, self._sums))
 
     def _named(self, number: int) -> str:
         return f"spreading {', '.join(unrolled_texts(self._choices.placement(number))) or 'nothing'}"
@@ -229,7 +244,7 @@ def _divisor_count(number: int) -> int:
     return count
 
 
-def _task_of(operands: Sequence[OperandOnTree], sums: Sums) -> Task:
+def task_of(operands: Sequence[OperandOnTree], sums: Sums) -> Task:
     tree = operands[0].placed.tree
     arrays = arrays_of(operands)
     memories: list[int] = []
@@ -251,8 +266,8 @@ def _task_of(operands: Sequence[OperandOnTree], sums: Sums) -> Task:
 def least_cycles_of(choices: SpreadList, sums: Sums, numbers: _Whole) -> _Whole:
     """Below how many cycles no mapping of some choices comes; not where networks, windows or places matter."""
     operands = _moving(choices.bare)
-    over, under, steps = (part[numbers] for part in _spread_of(choices, operands))
-    return least_cycles(_task_of(operands, sums), port_uses(operands), (over, under, steps))
+    over, under, steps = (part[numbers] for part in spread_of(choices, operands))
+    return least_cycles(task_of(operands, sums), port_uses(operands), (over, under, steps))
 
 
 def _moving(bare: PlacedNest) -> tuple[OperandOnTree, ...]:
@@ -260,7 +275,7 @@ def _moving(bare: PlacedNest) -> tuple[OperandOnTree, ...]:
     return tuple(one for one in operands_on_tree(bare) if one.array.element_bits > 0)
 
 
-def _spread_of(choices: SpreadList, operands: Sequence[OperandOnTree]) -> tuple[_Whole, _Whole, _Whole]:
+def spread_of(choices: SpreadList, operands: Sequence[OperandOnTree]) -> tuple[_Whole, _Whole, _Whole]:
     """What choices spread over the fan-outs of each operand, as numerators and denominators, and their steps."""
     levels = max(len(one.memories) for one in operands) + 1
     pairs = [choices.over_fan_outs(one.number, levels) for one in operands]

@@ -26,6 +26,13 @@ class Memo:
             self.known[key] = make()
         return self.known[key]
 
+    def last(self, key: Hashable, tiles: NDArray[np.int64], make: Callable[[], _Value]) -> _Value:
+        """The same of some tiles, which are asked for in turn: only what was worked out of the last ones is kept."""
+        known = self.known.get(key)
+        if known is None or known[0] is not tiles:
+            known = self.known[key] = (tiles, make())
+        return known[1]
+
 
 @dataclass(frozen=True, slots=True)
 class Unrolled:

@@ -1,5 +1,8 @@
 """Judges one placement by the walk over tables: in time, with windows that slide, even storage and orders of loops."""
 
+from collections.abc import Callable
+from math import prod
+
 import numpy as np
 
 from tilestitch.base.errors import InvalidIR
@@ -14,8 +17,7 @@ from tilestitch.mapping.tree.outside_in import NEVER, SURVIVED, TOO_MANY
 from tilestitch.mapping.tree.pace import THROUGH
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.table_walk import Least, Target
-from tilestitch.mapping.tree.tables import Sums
-from tilestitch.mapping.tree.walk_tables import WalkCuts, WalkTables, walk_tables
+from tilestitch.mapping.tree.walk_tables import WalkCuts, WalkTables
 
 _ONCE = (table_walk.BEFORE, table_walk.AFTER)
 MOST_STATES = 2**29  # tiles times which cuts are placed: 4 bytes each
@@ -29,19 +31,19 @@ _KINDS = {
 
 
 class Walker:
-    """The tables of one placement and the potentials that are made of them, each held against every edge."""
+    """The potentials of the cuts of one placement, each held against every edge, and what all its chains pay beside.
 
-    def __init__(self, claim: Claim, where: str, placed: PlacedNest, sums: Sums) -> None:
-        self.claim, self.where, self.placed = claim, where, placed
-        self.tables = walk_tables(placed, sums)
-        cuts = self.tables.cuts
-        self._beside = self.tables.checked.fixed + mac_value(placed)
+    `where` names it.
+    """
+
+    def __init__(self, claim: Claim, where: Callable[[], str], cuts: WalkCuts, beside: int) -> None:
+        self.claim, self._where, self._cuts, self._beside = claim, where, cuts, beside
         self._price = _potentials(claim, cuts, cuts.price[..., None], np.ones(len(cuts.first) - 1, np.int64))
 
     @property
     def bound(self) -> tuple[int, int] | None:
         """Below what energy and what latency no chain comes; none where nothing fits."""
-        cuts, total = self.tables.cuts, self._beside
+        cuts, total = self._cuts, self._beside
         for operand, first in enumerate(cuts.first[:-1]):
             least = int(self._price[first, cuts.from_units if operand == cuts.write else 0, 0, 0])
             if least >= NEVER:
@@ -57,23 +59,22 @@ class Walker:
         ended, pairs, labels = self.walk(_target(self.claim.best, self._beside))
         for energy, cycles in pairs:
             if ended == SURVIVED or self.claim.best.is_above(energy, cycles):
-                raise self.claim.better(self.where, energy, cycles)
+                raise self.claim.better(self._where(), energy, cycles)
         return labels
 
     def walk(self, target: Target) -> tuple[int, list[tuple[int, int]], int]:
         """How a walk ended, energies and cycles that may be better, and its labels."""
-        if self.tables.states > MOST_STATES:
-            raise self.claim.wrong(
-                f"{self.where}: has {self.tables.states:,} states; at most {MOST_STATES:,} are looked at"
-            )
-        ended, rows, labels = table_walk.walked(self.tables.cuts, self._least(target.objective), target, MOST_LABELS)
+        states = 2 * self._cuts.price.shape[1] * prod(int(count) + 1 for count in np.diff(self._cuts.first))
+        if states > MOST_STATES:
+            raise self.claim.wrong(f"{self._where()}: has {states:,} states; at most {MOST_STATES:,} are looked at")
+        ended, rows, labels = table_walk.walked(self._cuts, self._least(target.objective), target, MOST_LABELS)
         if ended == TOO_MANY:
-            raise self.claim.wrong(f"{self.where}: is not settled with {labels:,} labels")
+            raise self.claim.wrong(f"{self._where()}: is not settled with {labels:,} labels")
         return int(ended), [(int(fj) + self._beside, int(cycles)) for fj, cycles in rows.tolist()], int(labels)
 
     def _least(self, objective: int) -> Least:
         """Potentials of energy, and in time of the sums that an operand has: most have a third of all."""
-        cuts, many = self.tables.cuts, 0
+        cuts, many = self._cuts, 0
         if objective != table_walk.ENERGY:
             many = int((cuts.kind <= table_walk.OCCUPIED).sum())  # they stand first
         starts = zip(cuts.first[:-1].tolist(), cuts.first[1:].tolist(), strict=True)
@@ -89,6 +90,11 @@ class Walker:
                 if kind == table_walk.STOPPING:
                     costs[first:last, :, at][cuts.result[first:last] == THROUGH] = 0
         return Least(self._price, _potentials(self.claim, cuts, costs, count), column)
+
+
+def walker_of(claim: Claim, where: Callable[[], str], tables: WalkTables) -> Walker:
+    """The walker over the tables of a placement."""
+    return Walker(claim, where, tables.cuts, tables.checked.fixed + mac_value(tables.checked.placed))
 
 
 def _potentials(claim: Claim, cuts: WalkCuts, costs: np.ndarray, many: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ Tiles, rooms and prices are those of `checker_tables`; here cuts of rows of wind
 cycles of ports come to them.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
-from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables, order_reaches, tiles_of
+from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables, order_reaches
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, operands_on_tree
 from tilestitch.mapping.tree.loads import Loads, loads_of
 from tilestitch.mapping.tree.outside_in import NEVER
@@ -71,11 +72,6 @@ class WalkTables:
     kinds: tuple[tuple[int, int, Part], ...]  # by cut: operand in the nest, crossing, and what part of it crosses
     places: tuple[int, ...]  # the memories that store evenly what several operands pass on
 
-    @property
-    def states(self) -> int:
-        """Places where labels may stand."""
-        return 2 * self.cuts.price.shape[1] * prod(int(count) + 1 for count in np.diff(self.cuts.first))
-
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -117,7 +113,7 @@ def with_windows(placed: PlacedNest) -> list[PlacedNest]:
 def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
     """The tables of a placement whose windows are chosen."""
     checked = checker_tables(placed, sums)
-    plain, tiles = checked.cuts, tiles_of(checked.divisors)
+    plain, tiles = checked.cuts, checked.lattice.tiles
     own: list[list[_Row]] = []
     for number, operand in enumerate(checked.operands):
         own.append(_rows_of(operand, int(plain.first[number])))
@@ -154,8 +150,8 @@ def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
         limit=plain.limit,
         first=np.cumsum([0, *chains], dtype=np.int64),
         write=plain.write,
-        up=_up(plain.down),
-        loop=np.array(_prime_loops(checked.divisors), np.int64),
+        up=checked.lattice.up,
+        loop=np.array(_prime_loops(checked.lattice.divisors), np.int64),
         row=_with(np.array([row.row for row in rows], np.int64), none, -1),
         place=places_of_rows,
         waits=_waits(checked.operands, places, places_of_rows),
@@ -217,17 +213,20 @@ def _leaving(loads: Loads, tiles: int) -> _Whole:
 
 def _kinds(loads: Loads) -> list[PortCycles]:
     """In the order of the kinds; ports where nothing moves are left out."""
-    ways = [loads.stops, loads.inwards, loads.outwards, loads.both]
-    ways += [loads.stops if loads.operand <= number else {} for number in range(INPUTS)]
-    ways += [loads.both if number in loads.delays else {} for number in range(FOLLOWED)]
-    ways += [loads.inwards if loads.operand <= number else {} for number in range(INPUTS)]
-    return [{port: cycles for port, cycles in way.items() if cycles.any()} for way in ways]
+    stops, inwards, outwards, both = (
+        {port: cycles for port, cycles in way.items() if cycles.any()}
+        for way in (loads.stops, loads.inwards, loads.outwards, loads.both)
+    )
+    until = [stops if loads.operand <= number else {} for number in range(INPUTS)]
+    own = [both if number in loads.delays else {} for number in range(FOLLOWED)]
+    begun = [inwards if loads.operand <= number else {} for number in range(INPUTS)]
+    return [stops, inwards, outwards, both, *until, *own, *begun]
 
 
 def _adding(served: list[list[PortCycles]]) -> list[tuple[int, PortNumber]]:
     """Kinds and ports that several cuts use, or the units' results and a cut; of stops every port."""
-    used = [(kind, port) for one in served for kind, way in enumerate(one) for port in way]
-    return sorted({one for one in used if one[0] == STOPPING or used.count(one) > 1})
+    used = Counter((kind, port) for one in served for kind, way in enumerate(one) for port in way)
+    return sorted(one for one, count in used.items() if one[0] == STOPPING or count > 1)
 
 
 def _split(
@@ -236,11 +235,13 @@ def _split(
     """What adds up, and the most of what does not, with empty rows for places."""
     single = np.zeros((KINDS, len(served) + places, tiles), np.int64)
     sums = np.zeros((len(adding), len(served) + places, tiles), np.int64)
+    rows = {one: row for row, one in enumerate(adding)}
     for number, one in enumerate(served):
         for kind, way in enumerate(one):
             for port, cycles in way.items():
-                if (kind, port) in adding:
-                    sums[adding.index((kind, port)), number] = cycles
+                row = rows.get((kind, port))
+                if row is not None:
+                    sums[row, number] = cycles
                 else:
                     single[kind, number] = np.maximum(single[kind, number], cycles)
     return single, sums
@@ -288,15 +289,6 @@ def _waits(operands: tuple[OperandOnTree, ...], places: tuple[int, ...], place_o
         held = [places.index(at) for at in map(memories.index, operand.memories[:-1]) if at in places]
         for number, place in enumerate(held):
             found[len(place_of) - len(places) + place, [len(operands) + one for one in held[:number]]] = True
-    return found
-
-
-def _up(down: _Whole) -> _Whole:
-    """By prime and tile the tile that is so much larger: the other way round."""
-    found = np.full_like(down, -1)
-    for prime, below in enumerate(down):
-        larger = np.flatnonzero(below >= 0)
-        found[prime, below[larger]] = larger
     return found
 
 
