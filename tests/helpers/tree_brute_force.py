@@ -128,7 +128,8 @@ def slow_latency(operands, tiles, order) -> int:
                 comes_back, _ = operand.occupied(number, part, tile)
                 waits = waits and any(comes_back.values())
             behind = operand.behind(number) if part[0] != "first" else []
-            crossings[tile].append((waits, operand.occupied(number, part, tile), behind, operand.followed))
+            at_units = operand.is_write and number == 0
+            crossings[tile].append((waits, operand.occupied(number, part, tile), behind, operand.followed, at_units))
     factors = [factor for _, factor in order]
     queued = [its.followed for its in operands if not its.is_write and all(one.buffers == 2 for one in its.chain[:-1])]
 
@@ -137,7 +138,7 @@ def slow_latency(operands, tiles, order) -> int:
         """Cycles of the busiest port in a tile with so many loops inside."""
         demand = Counter()
         for tile in inside[: number + 1]:
-            for _, ways, _, _ in crossings[tile]:
+            for _, ways, *_ in crossings[tile]:
                 for way in ways:
                     for port, each in way.items():
                         demand[port] += each * prod(inside[number]) // prod(tile)
@@ -151,13 +152,13 @@ def slow_latency(operands, tiles, order) -> int:
         """
         total = Counter()
         for tile in inside[: number + 1]:
-            for waits, ways, behind, operand in crossings[tile]:
+            for waits, ways, behind, operand, _ in crossings[tile]:
                 for way in (*ways, *behind) if waits and operand <= last else ():
                     total.update(way)
         return max(total.values(), default=0)
 
     def stops_for(number, which):
-        return any(waits and its == which for tile in inside[: number + 1] for waits, _, _, its in crossings[tile])
+        return any(waits and its == which for tile in inside[: number + 1] for waits, _, _, its, _ in crossings[tile])
 
     @cache
     def turn(number):
@@ -173,9 +174,10 @@ def slow_latency(operands, tiles, order) -> int:
         if number:
             for port, cycles in brings(number - 1, one).items():
                 found[port] = cycles + (factors[number - 1] - 1) * turn(number - 1)
-        for waits, ways, _, operand in crossings[inside[number]]:
+        for waits, ways, _, operand, at_units in crossings[inside[number]]:
             is_before = (operand < one and one in queued) or (waits and one == RESULTS)
-            for way in ways if operand == one or is_before else ():
+            needed = ways[1:] if at_units and one == RESULTS else ways  # sums come before those at the units have left
+            for way in needed if operand == one or is_before else ():
                 for port, cycles in way.items():
                     if cycles:
                         found[port] += cycles
@@ -195,7 +197,7 @@ def slow_latency(operands, tiles, order) -> int:
 
     ends = [Counter(), Counter()]
     for one in crossings.values():
-        for _, ways, _, _ in one:
+        for _, ways, *_ in one:
             for end, way in zip(ends, ways, strict=True):
                 end.update(way)
     last = max(ends[1].values(), default=0)
@@ -203,7 +205,7 @@ def slow_latency(operands, tiles, order) -> int:
     for one in (0, 1, RESULTS):
         begun = Counter()
         for some in crossings.values():
-            for _, ways, _, operand in some:
+            for _, ways, _, operand, _ in some:
                 if operand <= one or one == RESULTS:
                     begun.update(ways[0])
         whole.append(units(len(order), (one,)) + max(begun.values(), default=0) + last)

@@ -16,7 +16,7 @@ from tilestitch.mapping.tree.choice_walk import results_fj
 from tilestitch.mapping.tree.crossings import OperandOnTree
 from tilestitch.mapping.tree.loads import delayed_by, followed_as
 from tilestitch.mapping.tree.outside_in import NEVER
-from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, RESULT, THROUGH
+from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, RESULT, RESULTS, THROUGH
 from tilestitch.mapping.tree.port_uses import PortUses
 from tilestitch.mapping.tree.quick_prices import TOO_MUCH, no_choice
 from tilestitch.mapping.tree.walk_tables import (
@@ -65,8 +65,9 @@ def pauses_of(operands: Sequence[OperandOnTree]) -> Pauses:
 
 
 @lending
-def _counted(pauses: Pauses, operand: int, hides: bool, kind: int) -> int:
+def _counted(pauses: Pauses, operand: int, crossing: int, kind: int) -> int:
     """Which of a crossing's cycles count as a kind."""
+    hides = pauses.hidden[operand, crossing]
     if kind == STOPPING:
         return _NOTHING if hides else _STOPS
     if kind == BEFORE:
@@ -77,6 +78,8 @@ def _counted(pauses: Pauses, operand: int, hides: bool, kind: int) -> int:
         return _BOTH
     if kind < BRINGS:
         return _STOPS if not hides and pauses.followed[operand] <= kind - STOPPED else _NOTHING
+    if kind == BRINGS + RESULTS and pauses.followed[operand] == RESULTS and crossing == 0:
+        return _OUTWARDS  # at the units sums come in before others have left
     if kind < BEGINS:
         return _BOTH if pauses.delays[operand, 0 if hides else 1, kind - BRINGS] else _NOTHING
     return _INWARDS if pauses.followed[operand] <= kind - BEGINS else _NOTHING
@@ -198,7 +201,7 @@ def _what(pauses: Pauses, served: _Served, used: np.ndarray, cut: int, port: int
     if served.crossing[cut] < 0:
         return _NOTHING
     operand = served.operand[cut]
-    what = _counted(pauses, operand, bool(pauses.hidden[operand, served.crossing[cut]]), kind)
+    what = _counted(pauses, operand, served.crossing[cut], kind)
     most = _cycles(what, used[0, cut, port], used[1, cut, port], served.behind[cut, port])
     return what if most > 0 else _NOTHING
 

@@ -30,9 +30,16 @@ class Loads:
         everything followed own, of every input begun.
         """
         until = [self.stops if self.operand <= number else {} for number in range(INPUTS)]
-        own = [self.both if number in self.delays else {} for number in range(FOLLOWED)]
         begun = [self.inwards if self.operand <= number else {} for number in range(INPUTS)]
-        return self.stops, self.inwards, self.outwards, self.both, *until, *own, *begun
+        return self.stops, self.inwards, self.outwards, self.both, *until, *self.own, *begun
+
+    @property
+    def own(self) -> tuple[PortCycles, ...]:
+        """What the next tile of everything followed waits for. At the units sums come in before others have left."""
+        found = [self.both if number in self.delays else {} for number in range(FOLLOWED)]
+        if self.operand == RESULTS and self.ways is None:
+            found[RESULTS] = self.outwards
+        return tuple(found)
 
     @property
     def may_go_through(self) -> bool:

@@ -93,14 +93,16 @@ class Pace:
         busy = _added(self.busy, _added(inwards, outwards))
         stopped = _added(self.stops, stops)
         first, last = _added(self.first, inwards), _added(self.last, outwards)
-        own = tuple(_added(one, inwards, outwards) if number in delays else one for number, one in enumerate(self.own))
+        own = [_added(one, inwards, outwards) if number in delays else one for number, one in enumerate(self.own)]
+        if operand == RESULTS and way == ELSE:  # at the units sums come in before others have left
+            own[RESULTS] = _added(self.own[RESULTS], outwards)
         until = tuple(_added(one, stops) if operand <= number else one for number, one in enumerate(self.until))
         waits = tuple(one or (number == operand and bool(stops)) for number, one in enumerate(self.waits))
         begun = tuple(_added(one, inwards) if operand <= number else one for number, one in enumerate(self.begun))
         ends = [late + _most(its) for late, its, one in zip(self.late, until, waits, strict=False) if one]
         turn = max(self.turn, self.ahead + _most(stopped), *ends, _most(busy))
         apart = self.apart and way == ELSE
-        return Pace(turn, self.work, self.ahead, stopped, first, last, busy, self.late, own, until, waits, begun, apart)
+        return Pace(turn, self.work, self.ahead, stopped, first, last, busy, self.late, tuple(own), until, waits, begun, apart)
 
 
 def in_turn(paces: Iterable[Pace], between: Iterable[Cycles]) -> Pace:

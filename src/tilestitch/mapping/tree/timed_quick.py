@@ -12,7 +12,7 @@ import numpy as np
 from tilestitch.base.jit import lending, tiered
 from tilestitch.mapping.tree.crossings import OperandOnTree
 from tilestitch.mapping.tree.loads import delayed_by, followed_as
-from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, RESULT, THROUGH
+from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, RESULT, RESULTS, THROUGH
 from tilestitch.mapping.tree.port_uses import PortUses, port_uses
 from tilestitch.mapping.tree.quick_arrays import TOGETHER, Arrays, Placed
 from tilestitch.mapping.tree.quick_bounds import placed_alone
@@ -288,7 +288,9 @@ def load_of(
                 _enter(load, timing.slot[4 + INPUTS + FOLLOWED + number, port], BEGUN + number, inwards)
         for number in range(FOLLOWED):
             if timing.delays[operand, 1 if stops else 0, number]:
-                _enter(load, timing.slot[4 + INPUTS + number, port], OWN + number, inwards + outwards)
+                leaves = number == RESULTS and followed == RESULTS and way == ELSE
+                moved = outwards if leaves else inwards + outwards
+                _enter(load, timing.slot[4 + INPUTS + number, port], OWN + number, moved)
         _enter(load, timing.slot[1, port], FIRST, inwards)
         _enter(load, timing.slot[2, port], LAST, outwards)
         _enter(load, timing.slot[3, port], TURN, inwards + outwards)

@@ -213,12 +213,11 @@ def _leaving(loads: Loads, tiles: int) -> _Whole:
 
 def _kinds(loads: Loads) -> list[PortCycles]:
     """In the order of the kinds; ports where nothing moves are left out."""
-    stops, inwards, outwards, both = (
+    stops, inwards, outwards, both, *own = (
         {port: cycles for port, cycles in way.items() if cycles.any()}
-        for way in (loads.stops, loads.inwards, loads.outwards, loads.both)
+        for way in (loads.stops, loads.inwards, loads.outwards, loads.both, *loads.own)
     )
     until = [stops if loads.operand <= number else {} for number in range(INPUTS)]
-    own = [both if number in loads.delays else {} for number in range(FOLLOWED)]
     begun = [inwards if loads.operand <= number else {} for number in range(INPUTS)]
     return [stops, inwards, outwards, both, *until, *own, *begun]
 
