@@ -102,7 +102,9 @@ class Pace:
         ends = [late + _most(its) for late, its, one in zip(self.late, until, waits, strict=False) if one]
         turn = max(self.turn, self.ahead + _most(stopped), *ends, _most(busy))
         apart = self.apart and way == ELSE
-        return Pace(turn, self.work, self.ahead, stopped, first, last, busy, self.late, tuple(own), until, waits, begun, apart)
+        return Pace(
+            turn, self.work, self.ahead, stopped, first, last, busy, self.late, tuple(own), until, waits, begun, apart
+        )
 
 
 def in_turn(paces: Iterable[Pace], between: Iterable[Cycles]) -> Pace:
