@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -328,6 +329,26 @@ def test_two_processes_at_once_share_a_store(tmp_path):
     assert [process.wait(timeout=120) for process in both] == [0, 0]
     assert stored(store) == POINTS
     assert explored_by(Formula(log), store=store).found == POINTS
+
+
+@pytest.mark.parametrize("statement", range(12))
+def test_a_store_that_another_process_makes_meanwhile_is_ours(tmp_path, monkeypatch, statement):
+    """Whichever statement of an opening the other process comes before."""
+    path, plain, seen = tmp_path / "points.sqlite", sqlite3.connect, []
+
+    class Overtaken(sqlite3.Connection):
+        def execute(self, sql, *arguments):
+            if len(seen) == statement and not self.in_transaction:
+                monkeypatch.setattr(sqlite3, "connect", plain)
+                Store(path).__exit__(None, None, None)
+            seen.append(sql)
+            return super().execute(sql, *arguments)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(plain, factory=Overtaken))
+    with Store(path) as points:
+        points.keep(RECORD, PointResult((), "too small"))
+        assert len(points) == 1
+    assert len(seen) > statement
 
 
 RECORD = Record("key", "toy", {"a": "1"}, "digest", "text", "net", "network digest", "formula", "0")

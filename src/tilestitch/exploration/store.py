@@ -135,10 +135,12 @@ class Store:
 
     def _expect_ours(self) -> bool:
         """Whether the tables are there; refuses those of somebody else."""
-        application, version = (
-            self._rows.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        # Tables are counted first: where another process makes them behind that, its numbers are there as well.
+        tables, application, version = (
+            self._rows.execute(query).fetchone()[0]
+            for query in ("SELECT count(*) FROM sqlite_master", "PRAGMA application_id", "PRAGMA user_version")
         )
-        if application == 0 and self._rows.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+        if application == 0 and tables == 0:
             return False
         if application != APPLICATION:
             raise InputError(f"{self.where}: is a database of another program; choose another path for the store")
