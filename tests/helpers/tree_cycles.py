@@ -4,7 +4,7 @@ What crosses where, and for how many cycles of which port, is taken from the str
 from the iterations that each tile is of. Where loops have ends, what crosses with each tile is counted anew.
 """
 
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 
 from tests.helpers.tree_amounts import kind_at
@@ -54,6 +54,16 @@ class _Tiles:
         is_filled = any((operand, one, False) in self.by_key for one in (crossing, crossing - 1))
         return later if crossing < 2 or is_filled else inner.needed_for(later)
 
+    @cached_property
+    def rank(self):
+        """What is served first of tiles that are needed at one time: results that have to leave with larger ones."""
+        operand, crossing, is_up = self.key
+        outside = [
+            one for key, one in self.by_key.items() if is_up and key[0] == operand and key[1] > crossing and key[2]
+        ]
+        leaves_early = [one.needed_for(0) < self.needed_for(one.stream.tile - self.stream.tile) for one in outside]
+        return 0 if any(leaves_early) else 1
+
     def has(self, iterations):
         """Whether all tiles of so many iterations have ended."""
         return self.ended * self.stream.tile >= iterations
@@ -87,6 +97,10 @@ def cycles_of(run: TreeRun) -> int:
     by_key = _known(tiles)
     total = prod(factor for _, factor in run.loops)
     now = steps = 0
+
+    def turn(one):
+        return one.needed, one.rank
+
     while True:
         is_stepping = False
         while True:
@@ -100,7 +114,7 @@ def cycles_of(run: TreeRun) -> int:
         serving = {}
         for one in tiles:
             for port, cycles in (one.left or {}).items():
-                if cycles > 0 and (port not in serving or one.needed < serving[port].needed):
+                if cycles > 0 and (port not in serving or turn(one) < turn(serving[port])):
                     serving[port] = one
         if not serving and not is_stepping:
             assert steps == total, "the units wait for ever"
@@ -201,7 +215,7 @@ def chain_cycles(run: ChainRun) -> int:
 
     def needed(number, tile):
         steps, at = order[number], tile.needed
-        return steps[at] if at < len(steps) else steps[-1] + at - len(steps) + 1
+        return (steps[at] if at < len(steps) else steps[-1] + at - len(steps) + 1), tile.rank
 
     begun, steps, now, left = {}, [0] * len(run.runs), 0, {}
 
@@ -250,7 +264,7 @@ def chain_cycles(run: ChainRun) -> int:
                         if cycles > 0 and (port not in serving or needed(which, one) < serving[port][0]):
                             serving[port] = needed(which, one), one.left
             if moment is Moment.PASS:
-                serving |= {port: (0, left) for port, cycles in left.items() if cycles > 0}
+                serving |= {port: ((0, 0), left) for port, cycles in left.items() if cycles > 0}
             assert serving or is_stepping, "nothing moves any more"
             for port, (_, of_tile) in serving.items():
                 of_tile[port] -= 1

@@ -123,6 +123,19 @@ def test_what_is_needed_first_goes_first():
     assert simulate_on_tree(one).cycles == 17 + 64 + 1
 
 
+def test_sums_leave_before_inputs_come_where_others_wait_for_their_place():
+    """One port does all for a memory with room for one sum, and is never idle until the last step.
+
+    Eight cycles bring all values, one the first of them to the units, and two its sum. While the units step the next
+    value comes; then the sum leaves in two cycles, and the next one comes in two. The last one leaves in two.
+    """
+    registers = memory("registers", [port("all", 8, "AO")], operands="AO")
+    outside = memory("dram", [port(operand, 8, operand) for operand in "AWO"])
+    one = run_of(tree(registers, outside), "O[x] += A[k,x] * W[k]; x=4 k=2", ((0, 4), (1, 2)), ((2, 2), (2,), (0, 2)))
+    found = simulate_on_tree(one)
+    assert found.cycles == 8 + 1 + 2 + 8 + 7 * (2 + 2) + 2 == cycles_of(one)
+
+
 def test_units_that_add_to_the_same_sum_send_it_once():
     """A reduction over four units: each has a copy of the sum, one crosses the border, the result is whole."""
     registers = memory("registers", [port("all", 8, "O")], operands="O")

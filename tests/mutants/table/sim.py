@@ -175,6 +175,13 @@ SIM = (
         ("test_tree_simulator::test_what_is_needed_first_goes_first",),
     ),
     Mutant(
+        "tree: inputs of a step come before the results that others wait for",
+        "sim/tree/clock.py",
+        "streams.done[stream]) - (1 if plan.urgent[stream] else 0)",
+        "streams.done[stream])",
+        ("test_tree_simulator::test_sums_leave_before_inputs_come_where_others_wait_for_their_place",),
+    ),
+    Mutant(
         "tree: a port serves two tiles in a cycle",
         "sim/tree/clock.py",
         "                if waiting or not may_end(plan, stream, done):\n",

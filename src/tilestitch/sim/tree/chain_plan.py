@@ -98,6 +98,7 @@ def joined(run: ChainRun, every: Sequence[Streams], passes: Sequence[Pass]) -> t
         tiles=np.concatenate([column("tiles", 0)[:count], [one.times for one in passes]]).astype(np.int64),
         buffers=column("buffers", 1),
         due=column("due", 0),
+        urgent=column("urgent", 0),
         source=column("source", NONE, first),
         ratio=column("ratio", 1),
         room=column("room", NONE, first),

@@ -77,11 +77,14 @@ def change(plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, stream
 
 @lending
 def serve(plan: Any, streams: Any, serving: np.ndarray, deadline: np.ndarray) -> int:
-    """Give every port the tile that is needed first. Returns the cycles until one is done; 0 where none is served."""
+    """Give every port the tile that is needed first. Returns the cycles until one is done; 0 where none is served.
+
+    Of those that are needed at one step results go first where others wait for the place of what they are part of.
+    """
     serving[:] = -1
     for stream in range(len(streams.done)):
         if streams.active[stream]:
-            needed = needed_at(plan, stream, streams.done[stream])
+            needed = 2 * needed_at(plan, stream, streams.done[stream]) - (1 if plan.urgent[stream] else 0)
             for at in range(plan.port.shape[1]):
                 port = plan.port[stream, at]
                 if streams.left[stream, at] > 0 and (serving[port] < 0 or needed < deadline[port]):

@@ -66,6 +66,7 @@ class Plan(NamedTuple):
     tiles: np.ndarray  # how many there are
     buffers: np.ndarray
     due: np.ndarray  # steps from the first of a tile until it must have ended
+    urgent: np.ndarray  # whether the last of these in a tile further out has to leave with that, before its own time
     source: np.ndarray  # that fills what is read, or of results the inner ones that make it
     ratio: np.ndarray  # of its tile to that of the stream, or of the stream's to it
     room: np.ndarray  # that empties the memory outside, where nothing fills it
@@ -320,6 +321,7 @@ def plan_of(streams: Streams) -> Plan:
         np.array([one.count for one in every], np.int64),
         np.array([one.buffers for one in every], np.int64),
         np.array([_due(streams, one) for one in every], np.int64),
+        np.array([_is_urgent(streams, one) for one in every], np.bool_),
         table["source"],
         table["ratio"],
         table["room"],
@@ -363,6 +365,19 @@ def _due(streams: Streams, stream: Stream) -> int:
         inner = streams.every[streams.find(stream.operand, crossing, is_up=True)]
         found += inner.buffers * inner.tile
     return found
+
+
+def _is_urgent(streams: Streams, stream: Stream) -> bool:
+    """Whether results further out have to leave before the last of these that they are made of has to for itself.
+
+    So it is where sums that come back wait for a place of one tile, and two of these have room inside.
+    """
+    outer = [one for one in streams.every if (one.operand, one.is_up) == (stream.operand, True)]
+    return stream.is_up and any(
+        _due(streams, one) < one.tile - stream.tile + _due(streams, stream)
+        for one in outer
+        if one.crossing > stream.crossing
+    )
 
 
 def _ends_of(streams: Streams) -> tuple[np.ndarray, ...]:
