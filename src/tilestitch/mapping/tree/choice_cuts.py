@@ -211,6 +211,12 @@ def others_add(arrays: Arrays, choice: Choice, crossing: int) -> bool:
 
 
 @lending
+def leave_partial(arrays: Arrays, choice: Choice) -> bool:
+    """Whether sums leave the units partial: more is added to them in time, or by others."""
+    return choice.stays[len(arrays.axes) - 1] > 1 or others_add(arrays, choice, 0)
+
+
+@lending
 def returns(arrays: Arrays, choice: Choice, tile: np.ndarray, times: int) -> int:
     """How often partial sums of a tile come back: at every time, or at all but the first of each tile."""
     if arrays.reads_first_sums:

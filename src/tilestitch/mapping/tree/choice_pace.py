@@ -18,7 +18,7 @@ from tilestitch.mapping.tree.choice_cuts import (
     elements_of,
     from_larger,
     kept_inside,
-    others_add,
+    leave_partial,
     own_tiles,
     taken_choice,
 )
@@ -165,7 +165,7 @@ def least_cycles(task: Task, ports: PortUses, spread: tuple[np.ndarray, np.ndarr
     served = np.zeros((2, len(ports.bits)))
     for number in range(len(steps)):
         choice = taken_choice(task, empty, over[number], under[number], steps[number])
-        start = 1 if choice.stays[operands - 1] > 1 or others_add(task.arrays, choice, 0) else 0
+        start = 1 if leave_partial(task.arrays, choice) else 0
         served_by(task.relaxed, ports, choice, (operands - 1, 0), (1.0, 1.0, start), served)
         total = np.zeros((5, len(ports.bits)))
         total[_ALL], total[_IN], total[_OUT] = (served[0] + served[1]) * choice.placed.total, served[0], served[1]

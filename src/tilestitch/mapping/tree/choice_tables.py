@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
-from tilestitch.mapping.tree.choice_cuts import Choice, Task, cut_at, elements_of, others_add, taken_choice
+from tilestitch.mapping.tree.choice_cuts import Choice, Task, cut_at, elements_of, leave_partial, taken_choice
 from tilestitch.mapping.tree.choice_pace import served_by
 from tilestitch.mapping.tree.choice_walk import results_fj
 from tilestitch.mapping.tree.crossings import OperandOnTree
@@ -130,7 +130,7 @@ def _follow(
         if not pauses.hidden[operand, further]:
             break
         if not is_write or further == 0:
-            starts = 1 if is_write and (choice.stays[operand] > 1 or others_add(task.arrays, choice, 0)) else 0
+            starts = 1 if is_write and leave_partial(task.arrays, choice) else 0
             _serve(task, ports, choice, (operand, further), ones, starts, served)
             for port in range(len(behind)):
                 behind[port] += int(served[0, port]) + int(served[1, port])
@@ -313,7 +313,7 @@ def _fill_served(
                     for way in range(2):
                         served.cycles[way, cut, port, at] = int(here[way, port])
     served.operand[-1], served.crossing[-1] = write, 0
-    start = 1 if choice.stays[write] > 1 or others_add(task.arrays, choice, 0) else 0
+    start = 1 if leave_partial(task.arrays, choice) else 0
     _serve(task, ports, choice, (write, 0), ones, start, here)
     for port in range(len(ports.bits)):
         for way in range(2):
@@ -381,7 +381,7 @@ def tables_of_choice(
             uses[row, cut] = np.any(sums[row, cut] > 0)
     up, prime_loops = _up(choice)
     shared, limit = _shared(task, choice)
-    start = 1 if choice.stays[operands - 1] > 1 or others_add(arrays, choice, 0) else 0
+    start = 1 if leave_partial(arrays, choice) else 0
     at_units = results_fj(arrays, choice)
     is_comparable = is_comparable and at_units != TOO_MUCH
     return int(at_units) if is_comparable else -1, WalkCuts(

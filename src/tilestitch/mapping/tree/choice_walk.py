@@ -19,7 +19,7 @@ from tilestitch.mapping.tree.choice_cuts import (
     fits,
     from_larger,
     kept_inside,
-    others_add,
+    leave_partial,
     own_tiles,
     taken_choice,
 )
@@ -257,7 +257,7 @@ def _only_moving(arrays: Arrays, over: np.ndarray, under: np.ndarray) -> tuple[n
 def results_fj(arrays: Arrays, choice: Choice) -> float:
     """What results cost at the units, whatever the mapping; TOO_MUCH where energies are not compared."""
     write, total = len(arrays.axes) - 1, choice.placed.total
-    is_partial, back = choice.stays[write] > 1 or others_add(arrays, choice, 0), total
+    is_partial, back = leave_partial(arrays, choice), total
     if arrays.has_latches:
         tiles = 1
         for loop in range(len(choice.counts)):
@@ -290,7 +290,7 @@ def judged(
     empty = no_choice(task.arrays)
     for number in range(len(steps)):
         choice = taken_choice(task, empty, over[number], under[number], steps[number])
-        start = 1 if choice.stays[write] > 1 or others_add(task.arrays, choice, 0) else 0
+        start = 1 if leave_partial(task.arrays, choice) else 0
         at_units = results_fj(task.arrays, choice)
         offsets = np.zeros(operands + 1, np.int64)
         for operand in range(operands):
