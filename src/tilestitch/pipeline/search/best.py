@@ -41,6 +41,10 @@ DEAR = ("together", "pack")  # those of them that are left out with low effort: 
 AT_LAST = ("refine",)  # tried behind them, with more than low effort: it simulates many orders
 GLIMPSED = 6  # so many of the fastest, of which it is tried of the one that is the fastest at a glimpse
 MOST_GLIMPSED = 240_000  # instructions of these, all together: of long programs fewer are looked at, or none
+SETTLE = 0.2  # of the budget more for moves of that one, which glimpses judge
+SETTLING = (*POLISHING, "compact")
+SURE = 0.004  # a smaller gain at a glimpse may be none once refined in full: then what was moved is refined, too
+CLOSE = 1.02  # what takes longer than it by this factor, before either is refined, is not glimpsed
 LATER = ("binding", "divide", "across")  # what is tried of the last beginning: it seldom decides which one is the best
 UNFIT = 4  # so many candidates that do not fit or are slow by estimate count as one that was simulated
 KNOWN = 16  # so many that come to what was simulated before do
@@ -180,6 +184,7 @@ class _Spending:
     budget: Budget
     evaluator: Evaluator
     tilings_before: int
+    instructions_before: int = 0
     tries: float = 0.0  # candidates that are not simulated count less
 
     @property
@@ -189,7 +194,7 @@ class _Spending:
         tilings = evaluator.tilings - self.tilings_before
         spent = (
             (self.tries, budget.candidates),
-            (evaluator.instructions, budget.instructions),
+            (evaluator.instructions - self.instructions_before, budget.instructions),
             (tilings, budget.tilings),
         )
         return max(one / most if most else 1.0 for one, most in spent)
@@ -306,17 +311,62 @@ def _try_last(request: Request, spending: _Spending, state: _State) -> None:
         if line.fastest is not polished:
             _try_moves(request, state, spending, (), inf, Line([line.fastest], greedy=True, kinds=last))
     if not is_low:
-        promising = _promising(spending.evaluator, state)
-        _try_moves(request, state, spending, (), inf, Line([promising], greedy=True, kinds=AT_LAST))
+        for one in _promising(request, spending, state):
+            _try_moves(request, state, spending, (), inf, Line([one], greedy=True, kinds=AT_LAST))
 
 
-def _promising(evaluator: Evaluator, state: _State) -> Evaluated:
-    """Of the fastest the one that is the fastest once its order is refined a little."""
+def _promising(request: Request, spending: _Spending, state: _State) -> list[Evaluated]:
+    """What to refine: of the fastest the one that is fastest once its order is refined a little, as moves settle it."""
+    evaluator, budget = spending.evaluator, spending.budget
     leading = [one for _, one in sorted(state.leading.items())]
     most = MOST_GLIMPSED // state.best.instructions
     if most < 2:
-        return state.best
-    return min(leading[:most], key=lambda one: evaluator.glimpsed(one.candidate))
+        return [state.best]
+    cycles = [evaluator.glimpsed(one.candidate) for one in leading[:most]]
+    begin, least = leading[cycles.index(min(cycles))], min(cycles)
+    # Searches of tiles are not counted anew: where most of the time went there, none is left.
+    most_tilings = budget.tilings * (1 + POLISH + AGAIN) - (evaluator.tilings - spending.tilings_before)
+    left = Budget(int(SETTLE * budget.candidates), int(SETTLE * budget.instructions), max(0.0, most_tilings))
+    now, cycles_now = _settled(
+        request, _Spending(left, evaluator, evaluator.tilings, evaluator.instructions), state, begin, least
+    )
+    return [now] if now is begin or cycles_now < (1 - SURE) * least else [now, begin]
+
+
+def _settled(
+    request: Request, spending: _Spending, state: _State, begin: Evaluated, least: int
+) -> tuple[Evaluated, int]:
+    """What moves make of a schedule where a glimpse of its refinement decides, which may gain more than all before.
+
+    `least` is what a glimpse makes of the first. What is returned has its time before it is refined, and that at a
+    glimpse.
+    """
+    evaluator, now = spending.evaluator, begin
+    line = Line([begin], greedy=True, kinds=SETTLING)
+    while spending.share < 1.0:
+        move = _next(request, evaluator, state, (), line)
+        if move is None:
+            break
+        kind, candidate = move
+        state.seen.add(candidate)
+        request.progress(f"search ({least:,} cycles)", int(100 * spending.share), 100)
+        one = evaluator.evaluate(candidate, lowered_limit([begin]), int(HOPELESS * now.estimated_cycles))
+        if one is None or one.repeated:
+            spending.tries += 1 / (UNFIT if one is None else KNOWN)
+            state.tallies[kind].add(None)
+            line.learn(kind, None)
+            continue
+        spending.tries += 1
+        state.note(one)
+        cycles = evaluator.glimpsed(one.candidate) if one.latency_cycles <= CLOSE * begin.latency_cycles else least
+        gain = max(0.0, 1 - cycles / least)
+        state.tallies[kind].add(gain)
+        line.learn(kind, gain)
+        if gain:
+            now, least = one, cycles
+            line.found = [one]
+            line.open.clear()
+    return now, least
 
 
 def _try_moves(

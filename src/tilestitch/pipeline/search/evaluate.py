@@ -83,7 +83,8 @@ class Evaluator:
         self.instructions = 0  # that were simulated so far
         self._most_steps: dict[bool, int] = {}  # of a candidate: as `LONGER` says of the first, with blocks or without
         self._shared: dict[tuple[int, Rewriting], _Shared] = {}
-        self._refined: tuple[Candidate, Compilation] | None = None  # the last that was
+        self._refined: tuple[Candidate, Compilation] | None = None  # the fastest that was
+        self._lowered: tuple[Candidate, Program, Trace] | None = None  # the last that was, as it was lowered
 
     @property
     def tilings(self) -> int:
@@ -159,10 +160,13 @@ class Evaluator:
         program = lower(schedule, request.machine, lowered=known)
         self.instructions += len(program)
         trace = self._run(program)
+        self._lowered = candidate, program, trace
         latency = as_lowered = trace.latency_cycles
         if candidate.refined:  # which takes longer than all else, and is wanted in full where it is faster
-            self._refined = candidate, self.compiled(candidate)
-            latency = given(self._refined[1].trace).latency_cycles
+            done = self.compiled(candidate)
+            latency = given(done.trace).latency_cycles
+            if self._refined is None or latency < given(self._refined[1].trace).latency_cycles:
+                self._refined = candidate, done
         elif limit_cycles is None or as_lowered < limit_cycles:
             ticks = (trace.end_ticks - trace.start_ticks)[: len(program) // program.iterations]
             other = reordered(program, ticks, known.numbering.corners)
@@ -184,8 +188,11 @@ class Evaluator:
 
     def glimpsed(self, candidate: Candidate) -> int:
         """The latency of a candidate whose order of instructions is refined a little; see `refine`."""
-        program = given(self._written(candidate).program)
-        trace = self._run(program)
+        if self._lowered is not None and self._lowered[0] == candidate:
+            _, program, trace = self._lowered
+        else:
+            program = given(self._written(candidate).program)
+            trace = self._run(program)
         found = refined(program, trace, self._run, depth=GLIMPSE)
         return (trace if found is None else found[1]).latency_cycles
 
