@@ -583,6 +583,7 @@ def test_a_refined_schedule_is_compiled_once():
 
 def test_of_the_fastest_the_one_that_is_fastest_at_a_glimpse_is_refined(monkeypatch):
     """Not the fastest as it is; each of them is another schedule, and a glimpse makes none of them slower."""
+    monkeypatch.setattr(search, "SETTLE", 0.0)
     monkeypatch.setitem(search.BUDGETS, Effort.MEDIUM, FEW)
     looked, refined = [], []
     glimpsed, evaluate = Evaluator.glimpsed, Evaluator.evaluate
@@ -603,6 +604,33 @@ def test_of_the_fastest_the_one_that_is_fastest_at_a_glimpse_is_refined(monkeypa
     assert 1 < len(cycles) <= search.GLIMPSED
     assert cycles == sorted(set(cycles))
     assert refined == [replace(looked[-1][1], refined=True)]
+
+
+def test_a_move_that_is_faster_at_a_glimpse_is_refined(monkeypatch):
+    """Where it gains little, what it was made of is refined as well, as a glimpse may err."""
+    monkeypatch.setitem(search.BUDGETS, Effort.MEDIUM, Budget(10, 10**9))
+    evaluate = Evaluator.evaluate
+    counts = []
+    for share in (0.001, 0.5):  # what each further glimpse takes away
+        refined, looked = [], []
+
+        def noted(self, candidate, looked=looked, share=share):
+            looked.append(candidate)
+            return int(10**9 * (1 - share) ** len(looked))
+
+        def evaluated(self, candidate, *limits, refined=refined):
+            refined.extend([candidate] if candidate.refined else [])
+            return evaluate(self, candidate, *limits)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Evaluator, "glimpsed", noted)
+            patched.setattr(Evaluator, "evaluate", evaluated)
+            patched.setattr(search, "SETTLE", 0.2)
+            patched.setattr(search, "CLOSE", 10.0)
+            compiled("resnet18", effort=Effort.MEDIUM)
+        assert refined[0] == replace(looked[-1], refined=True)
+        counts.append(len(refined))
+    assert counts == [2, 1]
 
 
 def test_with_more_samples_what_runs_whole_stays_whole():
