@@ -21,7 +21,7 @@ from tilestitch.ir.program import Program
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_program
 from tilestitch.lower.moved import Stays, at_longer_gaps, together
-from tilestitch.lower.refine import FULL, Depth, refined
+from tilestitch.lower.refine import FULL, GLIMPSE, Depth, refined
 from tilestitch.lower.reorder import scheduled, waiting
 from tilestitch.pipeline import stages
 from tilestitch.pipeline.compilation import Compilation, given
@@ -70,13 +70,38 @@ def test_an_order_is_left_once_four_steps_do_not_make_it_faster(network: str) ->
         found.append(one.latency_cycles)
         return one
 
-    refined(trace.program, trace, run, depth=Depth(12, 0))
+    refined(trace.program, trace, run, depths=(Depth(12, 0),))
     left = iter(found)
     for _ in range(2):
         steps = list[int]()
         while len(steps) < 12 and (len(steps) < 5 or min(steps[-4:]) < min(steps[:-4])):
             steps.append(next(left))
     assert list(left) == []
+
+
+@pytest.mark.parametrize("network", ["bert-base-128", "resnet18"])
+def test_refining_in_full_goes_on_from_a_glimpse(network: str) -> None:
+    """It looks first at what a glimpse looks at, then at more, and begins there with what the glimpse found."""
+    strategy = replace(UNCUT, refined=False)
+    trace = given(api.compile(model(network, True), "toy", strategy=strategy, batch=4).trace)
+    looked_at = list[Trace]()
+
+    def run(program: Program) -> Trace:
+        looked_at.append(simulate(program))
+        return looked_at[-1]
+
+    glimpse = refined(trace.program, trace, run, depths=GLIMPSE)
+    assert glimpse is not None
+    looked, count = [one.latency_cycles for one in looked_at], len(looked_at)
+    looked_at.clear()
+    full = refined(trace.program, trace, run)
+    assert full is not None
+    assert [one.latency_cycles for one in looked_at[:count]] == looked
+    assert len(looked_at) > count
+    assert full[1].latency_cycles <= glimpse[1].latency_cycles
+    places = glimpse[0].buffers.address
+    assert places.tolist() != trace.program.buffers.address.tolist()
+    assert looked_at[count].program.buffers.address.tolist() == places.tolist()
 
 
 @pytest.mark.parametrize("network", ["bert-base-128", "resnet18"])
@@ -128,7 +153,8 @@ def test_buffers_get_other_places_by_the_order_that_was_found(monkeypatch: pytes
     assert trace.program.iterations == 2
     assert (buffers.address[pairs[0][inside]] == buffers.address[pairs[1][inside]]).all()
     assert too_early(trace) == []
-    monkeypatch.setattr(stages, "refined", partial(refined, depth=Depth(FULL.rounds, moved=0)))
+    staying = tuple(depth._replace(moved=0) for depth in FULL)
+    monkeypatch.setattr(stages, "refined", partial(refined, depths=staying))
     assert trace.latency_cycles < given(compiled().trace).latency_cycles
 
 

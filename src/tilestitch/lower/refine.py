@@ -6,7 +6,7 @@ engine takes what had ended last. Then it is moved to the left in the same way. 
 and is not needed there disappears. How long each takes is that of the last simulation, as transfers share ports.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,10 +26,11 @@ class Depth(NamedTuple):
     moved: int  # how often buffers get other places at most
 
 
-FULL = Depth(12, 5)
 PATIENCE = 4  # rounds in which an order does not get faster, after which it is left
 MOST_MOVED = 200_000  # instructions of all moves together, but for the first: in long programs they gain less
-GLIMPSE = Depth(2, 1)  # a tenth of the time: which of several programs will be the fastest, it says nearly always
+GLIMPSE = (Depth(2, 1),)  # a tenth of the time: which of several programs will be the fastest, it says nearly always
+# Begins with the glimpse: an order that was made long for the first addresses may go too well with these to leave them.
+FULL = (*GLIMPSE, Depth(12, 5))
 # How long gaps are looked for, in instructions that begin meanwhile on average: the next one where one finds nothing.
 HORIZONS = (250, 32)
 
@@ -39,28 +40,46 @@ def refined(
     trace: Trace,
     run: Callable[[Program], Trace],
     boxes: tuple[np.ndarray, np.ndarray] | None = None,
-    depth: Depth = FULL,
+    depths: Sequence[Depth] = FULL,
 ) -> tuple[Program, Trace] | None:
     """The program in the fastest order that was found, with its trace; None where none is faster than it is.
 
     `trace` is that of the program as it is, `run` simulates one in another order, and `boxes` are the corners of its
-    regions, where known. As long as that helps, buffers get other places by the fastest order, and the program another
-    order with these.
+    regions, where known. Each depth goes on from what the one before found.
     """
     boxes = corners(program.regions) if boxes is None else boxes
-    known = needs_of(program, boxes)
-    if known is None:
-        return None
+    best: tuple[Program, Trace] | None = None
+    for depth in depths:
+        now = (program, trace) if best is None else best
+        known = needs_of(now[0], boxes)
+        if known is None:
+            break
+        best = _at_depth(*now, run, (known, boxes), depth) or best
+    return best
+
+
+def _at_depth(
+    program: Program,
+    trace: Trace,
+    run: Callable[[Program], Trace],
+    facts: tuple[Dependences, tuple[np.ndarray, np.ndarray]],
+    depth: Depth,
+) -> tuple[Program, Trace] | None:
+    """The same with one depth, of a program with its needs and the corners of its regions.
+
+    As long as that helps, buffers get other places by the fastest order, and the program another order with these.
+    """
+    known, boxes = facts
     best = _in_better_order(program, trace, run, known, depth.rounds)
     length = len(program) // program.iterations
     horizons = [int(trace.end_ticks[:length].max()) * count // length for count in HORIZONS]
     for _ in range(min(depth.moved, max(1, MOST_MOVED // len(program)))):
         now = (program, trace) if best is None else best
         moved = with_buffers_moved(*now, horizons[0])
-        known = None if moved is None else needs_of(moved, boxes)
+        needs = None if moved is None else needs_of(moved, boxes)
         found = None
-        if moved is not None and known is not None:
-            found = _in_better_order(moved, now[1], run, known, depth.rounds)
+        if moved is not None and needs is not None:
+            found = _in_better_order(moved, now[1], run, needs, depth.rounds)
         if found is not None:
             best = found
             continue
