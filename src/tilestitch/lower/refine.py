@@ -6,7 +6,8 @@ engine takes what had ended last. Then it is moved to the left in the same way. 
 and is not needed there disappears. How long each takes is that of the last simulation, as transfers share ports.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -26,13 +27,25 @@ class Depth(NamedTuple):
     moved: int  # how often buffers get other places at most
 
 
+FULL = Depth(12, 5)
 PATIENCE = 4  # rounds in which an order does not get faster, after which it is left
 MOST_MOVED = 200_000  # instructions of all moves together, but for the first: in long programs they gain less
-GLIMPSE = (Depth(2, 1),)  # a tenth of the time: which of several programs will be the fastest, it says nearly always
-# Begins with the glimpse: an order that was made long for the first addresses may go too well with these to leave them.
-FULL = (*GLIMPSE, Depth(12, 5))
+GLIMPSE = Depth(2, 1)  # a tenth of the time: which of several programs will be the fastest, it says nearly always
 # How long gaps are looked for, in instructions that begin meanwhile on average: the next one where one finds nothing.
 HORIZONS = (250, 32)
+
+
+class _Found(NamedTuple):
+    """The fastest program so far, with its trace, and the horizons that are left."""
+
+    program: Program
+    trace: Trace
+    horizons: tuple[int, ...]
+
+    @property
+    def latency_cycles(self) -> int:
+        """Of the program."""
+        return self.trace.latency_cycles
 
 
 def refined(
@@ -40,53 +53,45 @@ def refined(
     trace: Trace,
     run: Callable[[Program], Trace],
     boxes: tuple[np.ndarray, np.ndarray] | None = None,
-    depths: Sequence[Depth] = FULL,
+    depth: Depth = FULL,
 ) -> tuple[Program, Trace] | None:
     """The program in the fastest order that was found, with its trace; None where none is faster than it is.
 
     `trace` is that of the program as it is, `run` simulates one in another order, and `boxes` are the corners of its
-    regions, where known. Each depth goes on from what the one before found.
+    regions, where known. As long as that helps, buffers get other places by the fastest order, and the program another
+    order with these. An order that was made better for long may go too well with the first places to leave them: so
+    what a glimpse finds is gone on from instead, where that is faster once buffers have moved.
     """
     boxes = corners(program.regions) if boxes is None else boxes
-    best: tuple[Program, Trace] | None = None
-    for depth in depths:
-        now = (program, trace) if best is None else best
-        known = needs_of(now[0], boxes)
-        if known is None:
+    known = needs_of(program, boxes)
+    if known is None:
+        return None
+    length, moves = len(program) // program.iterations, min(depth.moved, max(1, MOST_MOVED // len(program)))
+    horizons = tuple(int(trace.end_ticks[:length].max()) * count // length for count in HORIZONS)
+    begun = list[_Found]()
+    shorter = (GLIMPSE.rounds,) if moves else ()  # without moves they are the first steps of the longer ones
+    for rounds in dict.fromkeys((depth.rounds, *shorter)):
+        better = _in_better_order(program, trace, run, known, rounds)
+        now = _Found(*(better or (program, trace)), horizons)
+        begun.append(_moved(now, run, boxes, rounds, min(1, moves)))
+    found = _moved(min(begun, key=attrgetter("latency_cycles")), run, boxes, depth.rounds, moves - 1)
+    return (found.program, found.trace) if found.latency_cycles < trace.latency_cycles else None
+
+
+def _moved(
+    now: _Found, run: Callable[[Program], Trace], boxes: tuple[np.ndarray, np.ndarray], rounds: int, moves: int
+) -> _Found:
+    """What is faster with buffers at other places, so often: each time from what the one before found."""
+    for _ in range(moves):
+        if not now.horizons:
             break
-        best = _at_depth(*now, run, (known, boxes), depth) or best
-    return best
-
-
-def _at_depth(
-    program: Program,
-    trace: Trace,
-    run: Callable[[Program], Trace],
-    facts: tuple[Dependences, tuple[np.ndarray, np.ndarray]],
-    depth: Depth,
-) -> tuple[Program, Trace] | None:
-    """The same with one depth, of a program with its needs and the corners of its regions.
-
-    As long as that helps, buffers get other places by the fastest order, and the program another order with these.
-    """
-    known, boxes = facts
-    best = _in_better_order(program, trace, run, known, depth.rounds)
-    length = len(program) // program.iterations
-    horizons = [int(trace.end_ticks[:length].max()) * count // length for count in HORIZONS]
-    for _ in range(min(depth.moved, max(1, MOST_MOVED // len(program)))):
-        now = (program, trace) if best is None else best
-        moved = with_buffers_moved(*now, horizons[0])
-        needs = None if moved is None else needs_of(moved, boxes)
+        moved = with_buffers_moved(now.program, now.trace, now.horizons[0])
+        known = None if moved is None else needs_of(moved, boxes)
         found = None
-        if moved is not None and needs is not None:
-            found = _in_better_order(moved, now[1], run, needs, depth.rounds)
-        if found is not None:
-            best = found
-            continue
-        del horizons[0]
-        if not horizons:
-            break
-    return best
+        if moved is not None and known is not None:
+            found = _in_better_order(moved, now.trace, run, known, rounds)
+        now = now._replace(horizons=now.horizons[1:]) if found is None else _Found(*found, now.horizons)
+    return now
 
 
 def _in_better_order(

@@ -193,7 +193,7 @@ class Evaluator:
         else:
             program = given(self._written(candidate).program)
             trace = self._run(program)
-        found = refined(program, trace, self._run, depths=GLIMPSE)
+        found = refined(program, trace, self._run, depth=GLIMPSE)
         return (trace if found is None else found[1]).latency_cycles
 
     def _written(self, candidate: Candidate, *, alone: bool = False) -> Compilation:
