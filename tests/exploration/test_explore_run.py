@@ -333,7 +333,7 @@ def test_two_processes_at_once_share_a_store(tmp_path):
 
 @pytest.mark.parametrize("statement", range(12))
 def test_a_store_that_another_process_makes_meanwhile_is_ours(tmp_path, monkeypatch, statement):
-    """Whichever statement of an opening the other process comes before."""
+    """Whichever statement of ours it comes before, but for those in a transaction, which keeps it out."""
     path, plain, seen = tmp_path / "points.sqlite", sqlite3.connect, []
 
     class Overtaken(sqlite3.Connection):

@@ -182,6 +182,13 @@ SIM = (
         ("test_tree_simulator::test_sums_leave_before_inputs_come_where_others_wait_for_their_place",),
     ),
     Mutant(
+        "tree: all results go first that others further out are made of",
+        "sim/tree/streams.py",
+        "_due(streams, one) < one.tile - stream.tile + _due(streams, stream)",
+        "one.tile > 0",
+        ("test_tree_simulator::test_random_mappings_compute_what_numpy_does_in_the_cycles_of_a_second_clock",),
+    ),
+    Mutant(
         "tree: a port serves two tiles in a cycle",
         "sim/tree/clock.py",
         "                if waiting or not may_end(plan, stream, done):\n",
