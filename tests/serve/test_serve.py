@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -298,6 +299,28 @@ def test_the_command_prints_its_address_and_ends_with_ctrl_c(folder):
     server.send_signal(signal.SIGINT)
     out, error = server.communicate(timeout=60)
     assert (server.returncode, out, error) == (130, "", "\nerror: interrupted\n")
+
+
+def test_an_interruption_at_once_still_ends_in_order(folder):
+    """Whoever is told the address may connect and interrupt at that moment: the server takes it, nobody else."""
+    program = """if True:
+        import signal, socket
+        from pathlib import Path
+        from tilestitch.serve.server import serve
+
+        def ready(address):
+            connected.append(socket.create_connection(("127.0.0.1", int(address.split(":")[2].split("/")[0]))))
+            signal.raise_signal(signal.SIGINT)
+            print("taken")
+
+        connected = []
+        try:
+            serve(Path("."), 0, ready)
+        except KeyboardInterrupt:
+            print("ended")
+    """
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("taken\nended\n", "")
 
 
 def test_a_port_that_is_taken_is_an_error(folder):

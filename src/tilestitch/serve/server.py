@@ -16,7 +16,7 @@ _GRACE_SECONDS = 2  # for answers that are on their way when the server ends
 
 
 def serve(folder: Path, port: int, ready: Callable[[str], None]) -> None:
-    """Serve a folder until an interruption; `ready` is told the address as soon as it is open.
+    """Serve a folder until an interruption; `ready` is told the address as soon as it answers.
 
     Port 0 is one that is free. Raises `MissingPackage` without starlette and uvicorn, and `InputError` for a port that
     is taken.
@@ -42,9 +42,14 @@ def serve(folder: Path, port: int, ready: Callable[[str], None]) -> None:
             stopping = True  # what is computed ends at its next step
             super().handle_exit(sig, frame)
 
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            ready(address)  # only now: an interruption that comes any earlier leaves what has connected unanswered
+
     with _bound(port) as listening:
         found = listening.getsockname()[1]
         token = secrets.token_urlsafe(24)
+        address = f"http://{HOST}:{found}/?token={token}"
         app = application(Workbench(folder, progress), token, found)
         config = uvicorn.Config(
             app,
@@ -55,8 +60,6 @@ def serve(folder: Path, port: int, ready: Callable[[str], None]) -> None:
             server_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
-        listening.listen()  # the address answers before anybody is told
-        ready(f"http://{HOST}:{found}/?token={token}")
         serving = Server(config).serve(sockets=[listening])
         try:
             asyncio.run(serving)  # an interruption comes again when it has ended
