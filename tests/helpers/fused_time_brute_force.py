@@ -141,7 +141,7 @@ class _Timed:
             )
             ways = bare.occupied(number, ("all", None), scaled)
             waits = number > 0 and bare.chain[number - 1].buffers == 1
-            stop = sum((Counter(way) for way in (*ways, *bare.behind(number))), Counter()) if waits else Counter()
+            stop = sum((Counter(way) for way in (*ways, *bare.behind(number, {}))), Counter()) if waits else Counter()
             outside.append((len(order) - place, *(tuple(sorted(one.items(), key=str)) for one in (*ways, stop))))
         return tuple(inside), tuple(outside)
 

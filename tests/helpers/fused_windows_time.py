@@ -113,7 +113,7 @@ class TimedWindows(Windows):
             )
             ways = bare.occupied(level, ("all", None), scaled)
             waits = level > 0 and bare.chain[level - 1].buffers == 1
-            stop = sum((Counter(way) for way in (*ways, *bare.behind(level))), Counter()) if waits else Counter()
+            stop = sum((Counter(way) for way in (*ways, *bare.behind(level, {}))), Counter()) if waits else Counter()
             outside.append((len(order) - place, *(tuple(sorted(one.items(), key=str)) for one in (*ways, stop))))
         return whole, tuple(inside), tuple(outside)
 

@@ -127,7 +127,8 @@ def slow_latency(operands, tiles, order) -> int:
             if operand.is_write and number > 1 and places[number - 1] == tile:
                 comes_back, _ = operand.occupied(number, part, tile)
                 waits = waits and any(comes_back.values())
-            behind = operand.behind(number) if part[0] != "first" else []
+            inner = {at: (own, where) for at, own, where in its if own[0] != "first" and operand.followed < RESULTS}
+            behind = operand.behind(number, inner) if part[0] != "first" else []
             at_units = operand.is_write and number == 0
             crossings[tile].append((waits, operand.occupied(number, part, tile), behind, operand.followed, at_units))
     factors = [factor for _, factor in order]
@@ -464,13 +465,17 @@ class _Operand:
                     way[engine.name] += engine.setup_cycles + ceil(Fraction(inner * bits) / rate)
         return ways
 
-    def behind(self, number):
-        """What follows a crossing before the units go on, through the memories inside that have two buffers."""
-        ones, found = (1,) * len(self.placed.steps), []
+    def behind(self, number, inner):
+        """What follows a crossing before the units go on, through the memories inside that have two buffers.
+
+        With the part and the tile of those that are known, else of one iteration.
+        """
+        found = []
+        single = ("all", None), (1,) * len(self.placed.steps)
         while number > 0 and (number == 1 or self.chain[number - 2].buffers == 2):
             number -= 1
             if number == 0 or not self.is_write:
-                found += self.occupied(number, ("all", None), ones)
+                found += self.occupied(number, *inner.get(number, single))
         return found
 
     def _copies(self, level):

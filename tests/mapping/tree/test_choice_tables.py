@@ -7,7 +7,8 @@ import pytest
 
 from tests.helpers.tree_brute_force import like_arrays, timed_case, with_engines, with_networks
 from tests.helpers.tree_spatial import with_axes, with_limits
-from tilestitch.mapping.tree.choice_tables import pauses_of, tables_of_choice
+from tilestitch.mapping.tree.choice_sums import pauses_of
+from tilestitch.mapping.tree.choice_tables import tables_of_choice
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
 from tilestitch.mapping.tree.crossings import operands_on_tree
 from tilestitch.mapping.tree.free_checking import spread_of, task_of
@@ -35,15 +36,19 @@ def random_nest(seed, kind):
 
 
 def sums_of(cuts):
-    """What adds up, in any order of ports: kind, that of one iteration, which cuts, and cycles by cut and tile."""
+    """What adds up, in any order of ports: kind, that of one iteration, which cuts, and cycles by cut and tile.
+
+    And the same of what it joins.
+    """
     begin = cuts.begin[len(cuts.begin) - len(cuts.kind) :]
-    parts = zip(cuts.kind.tolist(), begin.tolist(), cuts.uses.tolist(), cuts.sums.tolist(), strict=True)
-    return sorted(parts)
+    parts = list(zip(cuts.kind.tolist(), begin.tolist(), cuts.uses.tolist(), cuts.sums.tolist(), strict=True))
+    joins = [[parts[to] if to >= 0 else None for to in row] for row in cuts.joins.tolist()]
+    return sorted((*part, str(to)) for part, to in zip(parts, joins, strict=True))
 
 
 def check(cuts, others):
     """Both are the same tables; prices count where a cut is possible, rooms in parts of their limits."""
-    own = ("price", "room", "limit", "begin", "kind", "uses", "sums")
+    own = ("price", "room", "limit", "begin", "kind", "uses", "sums", "joins")
     for name in sorted(set(cuts._fields) - set(own)):
         assert np.array_equal(getattr(cuts, name), getattr(others, name)), name
     possible = cuts.possible.any(axis=1)

@@ -15,7 +15,18 @@ from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import timed_pace
 from tilestitch.mapping.tree.chain import price
 from tilestitch.mapping.tree.loads import Loads
-from tilestitch.mapping.tree.pace import ELSE, RESULT, RESULTS, THROUGH, Crossed, Pace
+from tilestitch.mapping.tree.pace import (
+    ALONE,
+    ELSE,
+    INPUTS,
+    LEADS,
+    RESULT,
+    RESULTS,
+    THROUGH,
+    TRAILS,
+    Crossed,
+    Pace,
+)
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, pareto_front
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.mapping.tree.timed_pace import Tracked
@@ -102,7 +113,9 @@ def changes(seed, loops, crossings):
         delays = tuple(
             each for each in range(RESULTS + 1) if each == operand or (operand < each and seed.random() < 0.5)
         )
-        found.append((seed.choice(("hides", "stops")), Crossed(*ways, stops, operand, way, delays)))
+        kind = seed.choice(("hides", "stops"))
+        line = seed.choice((ALONE, TRAILS if kind == "hides" else LEADS)) if operand < INPUTS else ALONE
+        found.append((kind, Crossed(*ways, stops, operand, way, delays, line)))
     seed.shuffle(found)
     return found
 
@@ -142,16 +155,16 @@ def test_a_pace_that_keeps_up_is_never_slower():
     assert kept > 1000
 
 
-TRACKED = Tracked((PORTS,) * 11, (True, True))
+TRACKED = Tracked((PORTS,) * 13, (True, True))
 COLUMNS = TRACKED.columns
 
 
 def row_of(pace):
     """A pace as a row in which every port has columns."""
-    sums = (pace.stops, pace.first, pace.last, pace.busy, *pace.until, *pace.own, *pace.begun)
+    sums = (pace.stops, pace.first, pace.last, pace.busy, *pace.until, *pace.own, *pace.begun, *pace.trail)
     most = [max(one.values(), default=0) for one in sums]
     each = [sums[kind].get(port, 0) for _, kind, port in TRACKED.each]
-    heads = [pace.turn, pace.work, pace.ahead, *most[:3], *pace.late, *most[4:], *pace.waits, pace.apart]
+    heads = [pace.turn, pace.work, pace.ahead, *most[:3], *pace.late, *most[4:-INPUTS], *pace.waits, pace.apart, 0]
     return np.array([*heads, *each], np.int64)
 
 
@@ -166,13 +179,13 @@ def test_rows_are_paces():
             if kind == "loop":
                 repeat(row, COLUMNS, what)
             else:
-                inwards, outwards, stops, operand, way, delays = what
+                inwards, outwards, stops, operand, way, delays, line = what
                 cycles = [{port: np.array([one]) for port, one in way.items()} for way in (inwards, outwards, stops)]
                 loads = Loads(
-                    cycles[0], cycles[1], cycles[2] if kind == "stops" else {}, operand, np.array([way]), delays
+                    cycles[0], cycles[1], cycles[2] if kind == "stops" else {}, operand, np.array([way]), delays, line
                 )
                 load = np.zeros(COLUMNS.end, np.int64)
-                for column, added in TRACKED.row(loads.kinds, operand, loads.ways).items():
+                for column, added in TRACKED.row(loads.kinds, operand, loads.ways, line).items():
                     load[column] = added[0]
                 cross(row, COLUMNS, load)
             assert row.tolist() == row_of(pace).tolist()

@@ -261,14 +261,14 @@ TREES = (
     ),
     Mutant(
         "the checker's compiled tables forget what follows through memories further in",
-        "mapping/tree/choice_tables.py",
+        "mapping/tree/choice_sums.py",
         "return inwards + outwards + behind if what == _STOPS else 0",
         "return inwards + outwards if what == _STOPS else 0",
         ("test_choice_tables::test_tables_are_those_of_each_placement",),
     ),
     Mutant(
         "the checker lets every operand's next tile wait as if the units went on",
-        "mapping/tree/choice_tables.py",
+        "mapping/tree/choice_sums.py",
         "pauses.delays[operand, 0 if hides else 1, kind - BRINGS]",
         "pauses.delays[operand, 0, kind - BRINGS]",
         ("test_choice_tables::test_tables_are_those_of_each_placement",),
@@ -423,8 +423,8 @@ TREES = (
     Mutant(
         "a sum to which something else adds is forgotten",
         "mapping/tree/timed_labels.py",
+        "needed = needed or timed.uses[column, cut]",
         "needed = needed or timed.rows[column, cut] >= 0",
-        "needed = needed or timed.rows[column, cut] > cut",
         _LATENCY,
     ),
     Mutant(
@@ -433,6 +433,34 @@ TREES = (
         "if one[AHEAD] > other[AHEAD] or one[FIRST]",
         "if one[FIRST]",
         ("test_tree_latency::test_a_pace_that_keeps_up_is_never_slower",),
+    ),
+    Mutant(
+        "what trails a stop is forgotten there",
+        "mapping/tree/pace.py",
+        "stops = _added(stops, trail[operand])",
+        "stops = _added(stops)",
+        _LATENCY,
+    ),
+    Mutant(
+        "what trails a stop trails the next one as well",
+        "mapping/tree/timed_pace.py",
+        "row[begin + at], row[WAITS + number] = 0, 1",
+        "row[WAITS + number] = 1",
+        ("test_tree_latency::test_rows_are_paces",),
+    ),
+    Mutant(
+        "what trails counts with its least tile in the search of free axes",
+        "mapping/tree/timed_quick.py",
+        "load[timing.slot[_TRAIL + followed, port]] = inwards + outwards",
+        "load[timing.slot[_TRAIL + followed, port]] = 1",
+        ("test_spread_in_time::test_tables_say_the_same",),
+    ),
+    Mutant(
+        "the checker leaves out what trails a stop",
+        "mapping/tree/table_walk.py",
+        "pace[_SUMS + to] += cycles",
+        "pace[_SUMS + to] += 0",
+        ("test_walked_certificate::test_the_walk_finds_the_least_itself",),
     ),
     Mutant(
         "what a narrow search does not find is nowhere",

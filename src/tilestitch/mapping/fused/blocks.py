@@ -282,7 +282,7 @@ class _AtTiles:
 
 
 def _ways_of(loads: Loads) -> tuple[PortCycles, ...]:
-    return loads.inwards, loads.outwards, loads.stops
+    return loads.inwards, loads.outwards, loads.least_stops
 
 
 def _at_tiles(group: Group, number: int, first: int, threads: Sequence[tuple[int, ...]], lattice: Lattice) -> _AtTiles:

@@ -48,7 +48,7 @@ def loads_on(
         return added(*({port_on(tree, operand.placed, port): one} for port, one in cycles.items()))
 
     ways = renamed(loads.inwards), renamed(loads.outwards), renamed(loads.stops)
-    return Loads(*ways, loads.operand, loads.ways, loads.delays)
+    return Loads(*ways, loads.operand, loads.ways, loads.delays, loads.line, renamed(loads.least_trail))
 
 
 def cycles_of(port: Port, bits: int) -> int:
@@ -157,12 +157,12 @@ def _crossings(fused: FusedMapping, number: int) -> Sequence[tuple[int, Crossed]
         loads = loads_on(
             fused.chain.tree, operands_on_tree(placed)[operand], crossing, np.array([tile], np.int64)
         )  # fmt: skip
-        inwards, outwards, stops = (
+        inwards, outwards, stops, least_stops = (
             {port: int(cycles[0]) for port, cycles in way.items()}
-            for way in (loads.inwards, loads.outwards, loads.stops)
+            for way in (loads.inwards, loads.outwards, loads.stops, loads.least_stops)
         )
-        crossed = Crossed(inwards, outwards, stops)
-        if at <= own:
-            crossed = crossed._replace(operand=loads.operand, way=loads.first_way, delays=loads.delays)
-        found.append((at, crossed))
+        if at > own:
+            found.append((at, Crossed(inwards, outwards, least_stops)))
+            continue
+        found.append((at, Crossed(inwards, outwards, stops, loads.operand, loads.first_way, loads.delays, loads.line)))
     return found

@@ -37,6 +37,7 @@ class Timing(NamedTuple):
     columns: Columns
     rows: np.ndarray  # by column and cut: which row of `loads`, or -1
     loads: np.ndarray  # by row and point: cycles
+    uses: np.ndarray  # by column and cut: whether the cut changes the sum
     left: np.ndarray  # by point: how many such tiles there are in all
     least: np.ndarray  # by busy column: of a cut and the later ones of its operand the least in all from a point on
     inside: np.ndarray  # the same of those cuts alone that no operators share loops inside of
@@ -144,7 +145,7 @@ def _forget(field: Field, timing: Timing, placed: np.ndarray, row: np.ndarray) -
         needed = False
         for operand in range(len(placed)):
             for cut in range(field.first[operand] + placed[operand], field.first[operand + 1]):
-                needed = needed or timing.rows[column, cut] >= 0
+                needed = needed or timing.uses[column, cut]
         if not needed:
             row[column] = 0
 

@@ -16,7 +16,7 @@ from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.loads import Loads, added
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import Passing
-from tilestitch.mapping.tree.timed_pace import Tracked, Using, first_row, tracked
+from tilestitch.mapping.tree.timed_pace import Tracked, Using, first_row, in_line, tracked
 
 _Whole = NDArray[np.int64]
 
@@ -77,7 +77,8 @@ def timing_of(
     known for how long other operators keep them busy at least.
     """
     numbered = [one for own in cuts for one in own]
-    found = tracked([*(_using(one.loads) for one in numbered), _using(start)], ())
+    users = in_line([*(_using(one.loads) for one in numbered), _using(start)])
+    found = tracked(users, ())
     stops, first, last, busy, *late = found.ports
     busy = (*kept, *(one for one in busy if one not in kept))
     ports: Tracked[PortNumber] = Tracked((stops, first, last, busy, *late), found.waits)
@@ -91,7 +92,12 @@ def timing_of(
     if outside is None:
         stopped = _least(stops, cuts, left, shape, lambda one: one.loads.sure_stops)
     beside = np.array(list(kept.values()), np.int64)
-    timing = Timing(columns, rows, loads, left, least, inside, stopped, len(kept), is_all, is_block, beside)
+    uses = (
+        np.stack([ports.used_by(one) for one in users[:-1]], axis=1)
+        if numbered
+        else np.zeros((columns.end, 0), np.bool_)
+    )
+    timing = Timing(columns, rows, loads, uses, left, least, inside, stopped, len(kept), is_all, is_block, beside)
     load = np.zeros(columns.end, np.int64)
     for column, cycles in ports.row(start.kinds, start.operand, start.ways).items():
         load[column] = cycles[0]
@@ -102,7 +108,7 @@ def _using(loads: Loads) -> Using[PortNumber]:
     inwards, outwards, stops = (
         frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops)
     )
-    return Using(inwards, outwards, stops, loads.operand, loads.may_go_through, loads.delays)
+    return Using(inwards, outwards, stops, loads.operand, loads.may_go_through, loads.delays, loads.line)
 
 
 def _rows(ports: Tracked[PortNumber], cuts: Sequence[TimedCut], points: int) -> tuple[_Whole, _Whole]:
@@ -110,10 +116,10 @@ def _rows(ports: Tracked[PortNumber], cuts: Sequence[TimedCut], points: int) -> 
     found = np.full((ports.columns.end, len(cuts)), -1, np.int64)
     loads: list[_Whole] = []
     for number, cut in enumerate(cuts):
-        for column, cycles in ports.row(cut.loads.kinds, cut.loads.operand, cut.loads.ways).items():
+        for column, cycles in ports.row(cut.loads.kinds, cut.loads.operand, cut.loads.ways, cut.loads.line).items():
             if cycles.any():
                 found[column, number] = len(loads)
-                loads.append(cycles)
+                loads.append(np.broadcast_to(cycles, points))
     return found, np.stack(loads) if loads else np.empty((0, points), np.int64)
 
 

@@ -179,7 +179,7 @@ def _loads(one: PlacedCrossing) -> Crossed:
     inwards, outwards, stops = (
         {port: int(cycles[0]) for port, cycles in way.items()} for way in (loads.inwards, loads.outwards, loads.stops)
     )
-    return Crossed(inwards, outwards, stops, loads.operand, loads.first_way, loads.delays)
+    return Crossed(inwards, outwards, stops, loads.operand, loads.first_way, loads.delays, loads.line)
 
 
 def _priced(one: PlacedCrossing) -> list[PricedFlow]:

@@ -23,7 +23,8 @@ from tilestitch.mapping.tree.checker_tables import checker_tables
 from tilestitch.mapping.tree.checking import check_chain, check_count
 from tilestitch.mapping.tree.choice_cuts import Task
 from tilestitch.mapping.tree.choice_pace import least_cycles
-from tilestitch.mapping.tree.choice_tables import pauses_of, tables_of_choice
+from tilestitch.mapping.tree.choice_sums import pauses_of
+from tilestitch.mapping.tree.choice_tables import tables_of_choice
 from tilestitch.mapping.tree.choice_walk import BROKEN, TOO_LARGE, judged
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.claim import MOST_LABELS, Claim, Verdict

@@ -1,12 +1,23 @@
 """What a crossing does to ports: what moves inwards and outwards, and for what the units stop."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, Tiles, operands_on_tree
-from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, OTHER, RESULT, RESULTS, THROUGH
+from tilestitch.mapping.tree.pace import (
+    ALONE,
+    ELSE,
+    FOLLOWED,
+    INPUTS,
+    LEADS,
+    OTHER,
+    RESULT,
+    RESULTS,
+    THROUGH,
+    TRAILS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +30,8 @@ class Loads:
     operand: int = OTHER  # the number by which a pace follows it
     ways: NDArray[np.int64] | None = None  # by tile: RESULT or THROUGH, as a pace has it
     delays: tuple[int, ...] = ()  # as a pace has it
+    line: int = ALONE  # as a pace has it
+    least_trail: PortCycles = field(default_factory=dict)  # what trails a stop, besides, whatever its tiles are
 
     @property
     def both(self) -> PortCycles:
@@ -27,11 +40,12 @@ class Loads:
     @property
     def kinds(self) -> tuple[PortCycles, ...]:
         """What is added to the sums of a pace: stops, first, last, busy; of every input until, of
-        everything followed own, of every input begun.
+        everything followed own, of every input begun and its trail.
         """
         until = [self.stops if self.operand <= number else {} for number in range(INPUTS)]
         begun = [self.inwards if self.operand <= number else {} for number in range(INPUTS)]
-        return self.stops, self.inwards, self.outwards, self.both, *until, *self.own, *begun
+        trail = [self.both if self.line == TRAILS and self.operand == number else {} for number in range(INPUTS)]
+        return self.stops, self.inwards, self.outwards, self.both, *until, *self.own, *begun, *trail
 
     @property
     def own(self) -> tuple[PortCycles, ...]:
@@ -40,6 +54,11 @@ class Loads:
         if self.operand == RESULTS and self.ways is None:
             found[RESULTS] = self.outwards
         return tuple(found)
+
+    @property
+    def least_stops(self) -> PortCycles:
+        """Stops with the least that trails them."""
+        return added(self.stops, self.least_trail)
 
     @property
     def may_go_through(self) -> bool:
@@ -53,9 +72,9 @@ class Loads:
 
     @property
     def sure_stops(self) -> PortCycles:
-        """For how long the units stop wherever what crosses came from."""
+        """For how long the units stop at least, wherever what crosses came from and whatever trails it."""
         if self.ways is None:
-            return self.stops
+            return self.least_stops
         return {port: np.where(self.ways == THROUGH, 0, cycles) for port, cycles in self.stops.items()}
 
 
@@ -82,6 +101,16 @@ def delayed_by(operand: OperandOnTree, *, stops: bool) -> tuple[int, ...]:
     return tuple(sorted(behind))
 
 
+def line_of(operand: OperandOnTree, crossing: int) -> int:
+    """The place of a crossing in the line at a stop, as a pace has it; at the units it is the same at every tile."""
+    if followed_as(operand) >= INPUTS or crossing == 0:
+        return ALONE
+    if not operand.is_hidden(crossing):
+        return LEADS if crossing > 1 and operand.is_hidden(crossing - 1) else ALONE
+    stops = any(not operand.is_hidden(further) for further in range(crossing + 1, len(operand.memories)))
+    return TRAILS if stops else ALONE
+
+
 def loads_of(operand: OperandOnTree, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> Loads:
     """The loads of a crossing. What a row of windows begins with stops the units even where the rest hides."""
     inwards, outwards = operand.ways(crossing, tiles, part)
@@ -90,10 +119,15 @@ def loads_of(operand: OperandOnTree, crossing: int, tiles: Tiles, part: Part = P
     ways = _ways(operand, crossing, inwards, len(tiles)) if operand.is_write and crossing > 0 else None
     if part is Part.FIRST:
         return Loads(inwards, outwards, added(inwards, outwards), number, delays=delays)
+    line = line_of(operand, crossing)
     if hides:
-        return Loads(inwards, outwards, {}, number, ways, delays)
-    following = {port: np.repeat(cycles, len(tiles)) for port, cycles in behind(operand, crossing).items()}
-    return Loads(inwards, outwards, added(inwards, outwards, following), number, ways, delays)
+        return Loads(inwards, outwards, {}, number, ways, delays, line)
+    at_units, further = (
+        {port: np.repeat(cycles, len(tiles)) for port, cycles in each.items()} for each in behind(operand, crossing)
+    )
+    if line != LEADS:
+        at_units, further = added(at_units, further), {}
+    return Loads(inwards, outwards, added(inwards, outwards, at_units), number, ways, delays, line, further)
 
 
 def _ways(operand: OperandOnTree, crossing: int, inwards: PortCycles, tiles: int) -> NDArray[np.int64]:
@@ -104,20 +138,20 @@ def _ways(operand: OperandOnTree, crossing: int, inwards: PortCycles, tiles: int
     return np.where(np.broadcast_to(comes_back, tiles), RESULT, THROUGH)
 
 
-def behind(operand: OperandOnTree, crossing: int) -> PortCycles:
-    """What has to follow through memories further in before the units go on, whatever the tile: of all that hides.
+def behind(operand: OperandOnTree, crossing: int) -> tuple[PortCycles, PortCycles]:
+    """What has to follow at least before the units go on, of all that hides: at the units, and in memories further in.
 
     A tile in a memory with two buffers cannot come before that around it, of which it is a part. It counts with the
     least that it may hold. Of results it is one iteration's at the units.
     """
     ones = np.ones((1, len(operand.placed.steps)), np.int64)
     found: PortCycles = {}
-    for inner in range(crossing - 1, -1, -1):
+    for inner in range(crossing - 1, 0, -1):
         if not operand.is_hidden(inner):
-            break
-        if not operand.is_write or inner == 0:
+            return {}, found
+        if not operand.is_write:
             found = added(found, *operand.ways(inner, ones))
-    return found
+    return added(*operand.ways(0, ones)), found
 
 
 def added(*loads: PortCycles) -> PortCycles:

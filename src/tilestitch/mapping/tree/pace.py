@@ -17,6 +17,9 @@ RESULTS = INPUTS  # stands for the results, which are followed as well
 FOLLOWED = INPUTS + 1
 OTHER = FOLLOWED  # stands for every other operand
 ELSE, RESULT, THROUGH = range(3)  # what crosses: THROUGH are results that arrive and leave while the units go on
+# the place of an input's crossing in the line at a stop: what TRAILS hides, but follows where the units stop for the
+# input further out, at the crossing that LEADS
+ALONE, TRAILS, LEADS = range(3)
 
 
 class Crossed(NamedTuple):
@@ -28,6 +31,7 @@ class Crossed(NamedTuple):
     operand: int = OTHER
     way: int = ELSE
     delays: tuple[int, ...] = ()  # the numbers of operands whose next tile waits until it has moved
+    line: int = ALONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class Pace:
     waits: tuple[bool, ...] = (False,) * INPUTS  # whether the units stop for this input
     begun: tuple[Cycles, ...] = ({},) * INPUTS  # as `first`, of this input and those before it
     apart: bool = False  # whether results that left a memory last did so inside a smaller tile
+    trail: tuple[Cycles, ...] = ({},) * INPUTS  # of each input, what follows when the units next stop for it
 
     @property
     def latency(self) -> int:
@@ -80,6 +85,7 @@ class Pace:
             self.waits,
             self.begun,
             apart=True,
+            trail=self.trail,
         )
 
     def with_crossing(self, crossed: Crossed) -> "Pace":
@@ -87,9 +93,15 @@ class Pace:
 
         Results go THROUGH a memory if they arrive there with the same tile: then the units need not wait for them.
         """
-        inwards, outwards, stops, operand, way, delays = crossed
+        inwards, outwards, stops, operand, way, delays, line = crossed
         if way == THROUGH and not self.apart:
             stops = {}
+        trail = self.trail
+        if line == LEADS:
+            stops = _added(stops, trail[operand])
+        if line != ALONE:
+            trails = _added(trail[operand], inwards, outwards) if line == TRAILS else {}
+            trail = tuple(trails if number == operand else one for number, one in enumerate(trail))
         busy = _added(self.busy, _added(inwards, outwards))
         stopped = _added(self.stops, stops)
         first, last = _added(self.first, inwards), _added(self.last, outwards)
@@ -103,8 +115,9 @@ class Pace:
         turn = max(self.turn, self.ahead + _most(stopped), *ends, _most(busy))
         apart = self.apart and way == ELSE
         return Pace(
-            turn, self.work, self.ahead, stopped, first, last, busy, self.late, tuple(own), until, waits, begun, apart
-        )
+            turn, self.work, self.ahead, stopped, first, last, busy, self.late, tuple(own), until, waits, begun, apart,
+            trail,
+        )  # fmt: skip
 
 
 def in_turn(paces: Iterable[Pace], between: Iterable[Cycles]) -> Pace:

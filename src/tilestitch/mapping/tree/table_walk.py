@@ -13,7 +13,7 @@ from tilestitch.base.jit import compiled, inner, lending
 from tilestitch.mapping.tree.choice_cuts import above_larger, from_larger
 from tilestitch.mapping.tree.outside_in import NEVER, SETTLED, SURVIVED, TOO_MANY
 from tilestitch.mapping.tree.pace import FOLLOWED, INPUTS, THROUGH
-from tilestitch.mapping.tree.walk_tables import AFTER, BEFORE, BRINGS, OCCUPIED, STOPPED, STOPPING, WalkCuts
+from tilestitch.mapping.tree.walk_tables import AFTER, BEFORE, BRINGS, OCCUPIED, STOPPED, STOPPING, TRAILING, WalkCuts
 
 # of a pace; between them the most that units stop, before and after, and of operands what `walk_tables` has as kinds
 _TURN, _WORK, _AHEAD, _LATE = 0, 1, 2, 6
@@ -215,20 +215,35 @@ def _most_of(kind: int) -> int:
 
 
 @lending
+def _join(cuts: WalkCuts, number: int, pace: np.ndarray) -> None:
+    """What trails where the units stop for an input is a part of that stop."""
+    for row in range(len(cuts.kind)):
+        cycles = pace[_SUMS + row]
+        if cuts.kind[row] == TRAILING + number and cycles > 0:
+            for to in cuts.joins[row]:
+                if to >= 0:
+                    pace[_SUMS + to] += cycles
+            pace[_SUMS + row], pace[_WAITS + number] = 0, 1
+
+
+@lending
 def _place(cuts: WalkCuts, cut: int, tile: int, pace: np.ndarray) -> None:
     """What a cut at a tile makes of its time."""
+    if cuts.leads[cut] >= 0:
+        _join(cuts, cuts.leads[cut], pace)
     goes_on = cuts.result[cut, tile] == THROUGH and pace[_APART] == 0
     if cuts.result[cut, tile] > 0:
         pace[_APART] = 0
-    for kind in range(len(cuts.single)):
+    for kind in range(TRAILING):
         if kind != STOPPING or not goes_on:
             most = _most_of(kind)
             pace[most] = max(pace[most], cuts.single[kind, cut, tile])
     for number in range(len(cuts.kind)):
         if cuts.kind[number] != STOPPING or not goes_on:
             pace[_SUMS + number] += cuts.sums[number, cut, tile]
-            most = _most_of(cuts.kind[number])
-            pace[most] = max(pace[most], pace[_SUMS + number])
+            if cuts.kind[number] < TRAILING:
+                most = _most_of(cuts.kind[number])
+                pace[most] = max(pace[most], pace[_SUMS + number])
     if cuts.input[cut] >= 0:
         pace[_WAITS + cuts.input[cut]] = 1
     pace[_TURN] = max(pace[_TURN], pace[_AHEAD] + pace[_AHEAD + 1])

@@ -38,6 +38,7 @@ class TimedProblem(NamedTuple):
     columns: Columns
     rows: np.ndarray  # by column and cut: which row of `loads`, or -1
     loads: np.ndarray  # by row and point: cycles
+    uses: np.ndarray  # by column and cut: whether the cut changes the sum
     stops: np.ndarray  # by cut: the units stop
     crosses: np.ndarray  # by cut: anything crosses, as it does not into the outermost memory
     left: np.ndarray  # by point: how many such tiles there are
@@ -133,7 +134,7 @@ def _pending(timed: TimedProblem, placed: np.ndarray, row: np.ndarray) -> Pendin
         needed = False
         for operand in range(len(placed)):
             for cut in range(base.first[operand] + placed[operand], base.first[operand + 1]):
-                needed = needed or timed.rows[column, cut] >= 0
+                needed = needed or timed.uses[column, cut]
         if not needed:
             row[column] = 0
     return Pending(crosses, stops)

@@ -231,8 +231,8 @@ def _go_on(
                 held = 1.0 if crossing == 0 else held_elements(arrays, placed, move, crossing, desk.tile)
                 where = (move, crossing)
                 serve_crossing(arrays, timing, placed, where, desk.tile, held, after == 1, bench.served)
-                way, stops = way_of(timing, move, crossing, after == 1), not timing.hides[where]
-                load_of(timing, move, stops, way, bench.served, bench.following[where], bench.load)
+                way = way_of(timing, move, crossing, after == 1)
+                load_of(timing, where, way, bench.served, bench.following[where], bench.load)
                 cross(row, timing.columns, bench.load)
             _forget(timing, desk, row)
         pending = _pending(timing, desk)

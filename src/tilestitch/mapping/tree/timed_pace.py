@@ -2,22 +2,22 @@
 
 A row begins with turn, work, ahead, and the largest of three kinds of sums: for how long the units stop, and what moves
 before the first iteration and after the last. Then come late of two inputs and of the results, the largest of until of
-the inputs, of own of all three, of begun of the inputs, and whether the units stop for each; and whether results that
-left a memory last did so further in.
+the inputs, of own of all three, of begun of the inputs, and whether the units stop for each; whether results that
+left a memory last did so further in; and a place that only loads use.
 Behind them are the sums of those ports for which they matter to what comes: `Columns` has where each kind begins. What
-a crossing adds is a row of the same form, in which ports without a column have their largest load, and the last of the
-others is RESULT or THROUGH.
+a crossing adds is a row of the same form, in which ports without a column have their largest load, and the last two of
+the others are RESULT or THROUGH, and one more than the number of the input whose line it LEADS.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.jit import lending, tiered
-from tilestitch.mapping.tree.pace import FOLLOWED, INPUTS, OTHER, THROUGH
+from tilestitch.mapping.tree.pace import ALONE, FOLLOWED, INPUTS, LEADS, OTHER, THROUGH, TRAILS
 
 TURN, WORK, AHEAD, STOPS, FIRST, LAST, LATE = range(7)
 UNTIL = LATE + FOLLOWED
@@ -25,7 +25,8 @@ OWN = UNTIL + INPUTS
 BEGUN = OWN + FOLLOWED
 WAITS = BEGUN + INPUTS
 APART = WAITS + INPUTS
-SUMS = APART + 1  # where single ports begin
+LEADING = APART + 1
+SUMS = LEADING + 1  # where single ports begin
 
 _Port = TypeVar("_Port", tuple[int, int], int)
 _Cycles: TypeAlias = NDArray[np.int64]
@@ -44,6 +45,8 @@ class Columns(NamedTuple):
     own_results: int
     begun: int
     begun_second: int
+    trail: int  # of an input that has any, one for each of the stops
+    trail_second: int
     end: int
 
 
@@ -57,6 +60,23 @@ class Using(Generic[_Port]):
     operand: int = OTHER  # as in `Loads`
     may_hide: bool = False  # whether the units need not stop at some tile
     delays: tuple[int, ...] = ()  # as in `Loads`
+    line: int = ALONE  # as in `Loads`
+    trail: frozenset[_Port] = frozenset()  # of a crossing that leads: the ports of what may trail it
+
+    @property
+    def both(self) -> frozenset[_Port]:
+        return self.inwards | self.outwards
+
+    @property
+    def kinds(self) -> tuple[frozenset[_Port], ...]:
+        """Its ports by the kinds of `Loads`; of a trail those to which it adds or from which it takes."""
+        none, stops = frozenset[_Port](), self.stops | self.trail
+        until = [stops if self.operand <= number else none for number in range(INPUTS)]
+        own = [self.both if number in self.delays else none for number in range(FOLLOWED)]
+        begun = [self.inwards if self.operand <= number else none for number in range(INPUTS)]
+        line = self.both if self.line == TRAILS else self.trail
+        trail = [line if self.operand == number else none for number in range(INPUTS)]
+        return stops, self.inwards, self.outwards, self.both, *until, *own, *begun, *trail
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,55 +98,73 @@ class Tracked(Generic[_Port]):
         yield from ((column, kind, port) for column, (kind, port) in enumerate(every, SUMS))
 
     def row(
-        self, loads: Sequence[Mapping[_Port, _Cycles]], operand: int, ways: _Cycles | None = None
+        self, loads: Sequence[Mapping[_Port, _Cycles]], operand: int, ways: _Cycles | None = None, line: int = ALONE
     ) -> dict[int, _Cycles]:
         """What a crossing of an operand adds by column, where it is not nothing; `loads` by kind, `ways` by tile."""
         found = {column: loads[kind][port] for column, kind, port in self.each if port in loads[kind]}
         largest = [STOPS, FIRST, LAST, TURN]
         largest += [UNTIL + number if waits else -1 for number, waits in enumerate(self.waits)]
-        largest += [*range(OWN, BEGUN), *range(BEGUN, WAITS)]
+        largest += [*range(OWN, BEGUN), *range(BEGUN, WAITS)]  # what trails has columns
         for kind, column in enumerate(largest):
             others = [cycles for port, cycles in loads[kind].items() if port not in self.ports[kind]]
             if others and column >= 0:
                 found[column] = others[0] if len(others) == 1 else np.max(np.stack(others), axis=0)
         if operand < INPUTS and loads[0]:
-            found[WAITS + operand] = np.ones_like(next(iter(loads[0].values())))
+            found[WAITS + operand] = np.ones(1, np.int64)
         if ways is not None:
             found[APART] = ways
+        if line == LEADS:
+            found[LEADING] = np.full(1, operand + 1)
+        return found
+
+    def used_by(self, crossing: Using[_Port]) -> NDArray[np.bool_]:
+        """By column whether a crossing changes its sum."""
+        found, kinds = np.zeros(self.columns.end, np.bool_), crossing.kinds
+        for column, kind, port in self.each:
+            found[column] = port in kinds[kind]
         return found
 
 
+def in_line(crossings: Sequence[Using[_Port]]) -> list[Using[_Port]]:
+    """The same where those that lead know what may trail them."""
+    found: list[Using[_Port]] = []
+    for one in crossings:
+        trails = (other.both for other in crossings if other.line == TRAILS and other.operand == one.operand)
+        found.append(replace(one, trail=frozenset[_Port]().union(*trails)) if one.line == LEADS else one)
+    return found
+
+
 def tracked(crossings: Sequence[Using[_Port]], outermost: Iterable[_Port]) -> Tracked[_Port]:
-    """Which sums matter: of ports that several crossings use, of stops and the `outermost` ports all, for bounds.
+    """Which sums of crossings that are `in_line` matter: of ports that several use; of `outermost` ports, for bounds.
 
-    A port that has all crossings for which the units stop and no other needs no column for how busy it is: its cycles
-    are in the stops.
+    Of stops all: so have the inputs that any crossing trails, and those behind them, for until and for what trails. A
+    port that has all crossings for which the units stop and no other needs no column for how busy it is: its cycles are
+    in the stops.
     """
-    first = _several(one.inwards for one in crossings)
-    last = _several(one.outwards for one in crossings) | set(outermost)
-    stops = {port for one in crossings for port in one.stops}
-    hidden = {port for one in crossings if one.may_hide or not one.stops for port in one.inwards | one.outwards}
-    busy = _several(one.inwards | one.outwards for one in crossings) & hidden
-    waits = tuple(any(one.stops for one in crossings if one.operand == number) for number in range(INPUTS))
-    until = [
-        _several(one.stops for one in crossings if one.operand <= number) if waits[number] else set[_Port]()
-        for number in range(INPUTS)
-    ]
-    own = [
-        _several(one.inwards | one.outwards for one in crossings if number in one.delays) for number in range(FOLLOWED)
-    ]
-    begun = [_several(one.inwards for one in crossings if one.operand <= number) for number in range(INPUTS)]
-    return Tracked(tuple(tuple(sorted(each)) for each in (stops, first, last, busy, *until, *own, *begun)), waits)
+    nothing = Using(frozenset[_Port](), frozenset(), frozenset())
+    stops, first, last, busy, *others = zip(*(one.kinds for one in crossings or [nothing]), strict=True)
+    every = frozenset[_Port]().union(*stops)
+    hidden = {port for one in crossings if one.may_hide or not one.stops for port in one.both}
+    *until_to_begun, trail, trail_second = others
+    has_trail = any(trail), any(trail_second)
+    waits = tuple(any(one.kinds[0] for one in crossings if one.operand == number) for number in range(INPUTS))
+    late = [_several(users) for users in until_to_begun]
+    for number in range(INPUTS):
+        late[number] = every if any(has_trail[: number + 1]) else late[number]
+        late[number] = late[number] if waits[number] else frozenset[_Port]()
+    trails = (every if has_any else frozenset[_Port]() for has_any in has_trail)
+    kinds = every, _several(first), _several(last) | set(outermost), _several(busy) & hidden, *late, *trails
+    return Tracked(tuple(tuple(sorted(each)) for each in kinds), waits)
 
 
-def _several(users: Iterable[frozenset[_Port]]) -> set[_Port]:
+def _several(users: Iterable[frozenset[_Port]]) -> frozenset[_Port]:
     """The ports in more than one of these sets."""
     known: set[_Port] = set()
     found: set[_Port] = set()
     for ports in users:
         found |= known & ports
         known |= ports
-    return found
+    return frozenset(found)
 
 
 @lending
@@ -159,8 +197,26 @@ def _largest(row: np.ndarray, head: int, load: np.ndarray, begin: int, end: int)
 
 
 @lending
+def _follow(row: np.ndarray, columns: Columns, number: int) -> None:
+    """What trails a stop for an input joins what the units stop for."""
+    begin = columns.trail if number == 0 else columns.trail_second
+    end = columns.trail_second if number == 0 else columns.end
+    for at in range(end - begin):
+        cycles = row[begin + at]
+        if cycles > 0:
+            row[begin + at], row[WAITS + number] = 0, 1
+            row[SUMS + at] += cycles
+            if number == 0 and columns.until_second > columns.until:
+                row[columns.until + at] += cycles
+            if columns.own > columns.until_second:
+                row[columns.until_second + at] += cycles
+
+
+@lending
 def cross(row: np.ndarray, columns: Columns, load: np.ndarray) -> None:
     """A tile with what crosses there."""
+    if load[LEADING] > 0:
+        _follow(row, columns, load[LEADING] - 1)
     goes_through = load[APART] == THROUGH and row[APART] == 0
     if load[APART] > 0:
         row[APART] = 0
@@ -176,7 +232,7 @@ def cross(row: np.ndarray, columns: Columns, load: np.ndarray) -> None:
     _largest(row, OWN + 1, load, columns.own_second, columns.own_results)
     _largest(row, OWN + 2, load, columns.own_results, columns.begun)
     _largest(row, BEGUN, load, columns.begun, columns.begun_second)
-    _largest(row, BEGUN + 1, load, columns.begun_second, columns.end)
+    _largest(row, BEGUN + 1, load, columns.begun_second, columns.trail)
     _largest(row, TURN, load, columns.busy, columns.until)
     turn = max(row[TURN], row[AHEAD] + row[STOPS])
     for number in range(INPUTS):

@@ -11,10 +11,11 @@ from tilestitch.base.errors import TooLarge
 from tilestitch.mapping.tree.crossings import OperandOnTree, PortNumber, Tiles, operands_on_tree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.loads import Loads, loads_of
+from tilestitch.mapping.tree.pace import LEADS
 from tilestitch.mapping.tree.problem import cuts_by_operand, least_from, problem_of
 from tilestitch.mapping.tree.tables import FEMTO, Cut, Tables
 from tilestitch.mapping.tree.timed_labels import TimedProblem
-from tilestitch.mapping.tree.timed_pace import SUMS, Tracked, Using, first_row, tracked
+from tilestitch.mapping.tree.timed_pace import SUMS, Tracked, Using, first_row, in_line, tracked
 
 MOST_CYCLES = 2.0**53
 
@@ -41,14 +42,16 @@ def timed_problem(tables: Tables) -> TimedProblem:
     if worst + float(tables.placed.total_steps) > MOST_CYCLES:
         raise TooLarge(f"{tables.placed.nest.name}: latencies above 9e15 cycles are not compared; use smaller loops")
     start = loads_of(on_tree[-1], 0, np.ones((1, tiles.shape[1]), np.int64))
-    ports = tracked([*(_using(cut.loads) for cut in numbered), _using(start)], _outermost(on_tree[-1], tiles))
+    users = in_line([*(_using(cut.loads) for cut in numbered), _using(start)])
+    ports = tracked(users, _outermost(on_tree[-1], tiles))
     rows, loads = _rows(ports, numbered, len(tiles))
     return TimedProblem(
         base=problem_of(tables),
         columns=ports.columns,
         rows=rows,
         loads=loads,
-        stops=np.array([bool(cut.loads.stops) for cut in numbered], np.bool_),
+        uses=np.stack([ports.used_by(one) for one in users[:-1]], axis=1),
+        stops=np.array([bool(cut.loads.stops) or cut.loads.line == LEADS for cut in numbered], np.bool_),
         crosses=np.array([cut.cut.crossing is not None for cut in numbered], np.bool_),
         left=left,
         least=_least_sums(ports, operands, left, shape),
@@ -72,7 +75,7 @@ def _using(loads: Loads) -> Using[PortNumber]:
     inwards, outwards, stops = (
         frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops)
     )
-    return Using(inwards, outwards, stops, loads.operand, loads.may_go_through, loads.delays)
+    return Using(inwards, outwards, stops, loads.operand, loads.may_go_through, loads.delays, loads.line)
 
 
 def _outermost(result: OperandOnTree, tiles: Tiles) -> list[PortNumber]:
@@ -87,7 +90,8 @@ def _rows(ports: Tracked[PortNumber], cuts: Sequence[_TimedCut], points: int) ->
     rows: dict[bytes, int] = {}
     loads: list[_Whole] = []
     for number, cut in enumerate(cuts):
-        for column, cycles in ports.row(cut.loads.kinds, cut.loads.operand, cut.loads.ways).items():
+        for column, some in ports.row(cut.loads.kinds, cut.loads.operand, cut.loads.ways, cut.loads.line).items():
+            cycles = np.broadcast_to(some, points)
             if not cycles.any():
                 continue
             at = rows.setdefault(cycles.tobytes(), len(loads))

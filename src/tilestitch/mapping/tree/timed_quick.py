@@ -11,8 +11,8 @@ import numpy as np
 
 from tilestitch.base.jit import lending, tiered
 from tilestitch.mapping.tree.crossings import OperandOnTree
-from tilestitch.mapping.tree.loads import delayed_by, followed_as
-from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, RESULT, RESULTS, THROUGH
+from tilestitch.mapping.tree.loads import delayed_by, followed_as, line_of
+from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, LEADS, RESULT, RESULTS, THROUGH, TRAILS
 from tilestitch.mapping.tree.port_uses import PortUses, port_uses
 from tilestitch.mapping.tree.quick_arrays import TOGETHER, Arrays, Placed
 from tilestitch.mapping.tree.quick_bounds import placed_alone
@@ -22,6 +22,7 @@ from tilestitch.mapping.tree.timed_pace import (
     BEGUN,
     FIRST,
     LAST,
+    LEADING,
     OWN,
     STOPS,
     SUMS,
@@ -30,12 +31,17 @@ from tilestitch.mapping.tree.timed_pace import (
     WAITS,
     Columns,
     Using,
+    in_line,
     latency_at_least,
     start_of_units,
     tracked,
 )
 
 INWARDS, OUTWARDS = 0, 1
+_UNTIL = 4  # kinds of `Loads` behind stops, first, last and busy
+_OWN = _UNTIL + INPUTS
+_BEGUN = _OWN + FOLLOWED
+_TRAIL = _BEGUN + INPUTS
 NEAR = 1  # the crossing into the innermost memories
 
 
@@ -50,6 +56,7 @@ class Timing(NamedTuple):
     setup: np.ndarray  # [port] cycles of an engine for each transfer
     hides: np.ndarray  # [operand, crossing] whether the units go on meanwhile
     through: np.ndarray  # [operand, crossing] or if complete results arrived with the same tile
+    line: np.ndarray  # [operand, crossing] as in `Loads`
     slot: np.ndarray  # [kind, port] the column of a sum, or -1
     followed: np.ndarray  # [operand] the number by which a pace follows it, as in `Loads`
     delays: np.ndarray  # [operand, whether units stop, number] whether the next tile of this number waits for it
@@ -70,6 +77,7 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
     levels = max(len(one.memories) for one in operands)
     ports = port_uses(operands)
     hides, through = np.zeros((2, len(operands), levels), np.bool_)
+    line = np.zeros((len(operands), levels), np.int64)
     users = {
         (at, crossing): _users(ports, one, at, crossing)
         for at, one in enumerate(operands)
@@ -78,21 +86,18 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
     for at, one in enumerate(operands):
         for level in range(len(one.memories)):
             hides[at, level], through[at, level] = one.is_hidden(level), one.may_go_through(level)
-    crossed = {where: _using(where, users, hides, operands) for where, each in users.items() if any(each)}
+            line[at, level] = line_of(one, level)
+    moving = [where for where, each in users.items() if any(each) or line[where] == LEADS]
+    crossed = dict(zip(moving, in_line([_using(one, users, hides, operands) for one in moving]), strict=True))
     result, last = len(operands) - 1, len(operands[-1].memories) - 1
     sums = tracked(list(crossed.values()), [int(one) for one in ports.number[result, last, 0, :1] if one >= 0])
     slot, columns = np.full((len(sums.ports), ports.many), -1, np.int64), sums.columns
     uses = np.zeros((len(operands), levels, columns.end), np.bool_)
     together: list[tuple[int, int, int]] = []
+    for where, one in crossed.items():
+        uses[where] = sums.used_by(one)
     for column, kind, port in sums.each:
         slot[kind, port] = column
-        for (operand, crossing), one in crossed.items():
-            both = one.inwards | one.outwards
-            until = [one.stops if one.operand <= number else () for number in range(INPUTS)]
-            own = [both if number in one.delays else () for number in range(FOLLOWED)]
-            begun = [one.inwards if one.operand <= number else () for number in range(INPUTS)]
-            kinds = one.stops, one.inwards, one.outwards, both, *until, *own, *begun
-            uses[operand, crossing, column] = port in kinds[kind]
         if kind in (0, 3) and uses[:, NEAR : NEAR + 1, column].sum() > 1:
             together.append((column, kind, port))
     followed = np.array([followed_as(one) for one in operands], np.int64)
@@ -100,7 +105,7 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
     delays = np.array([[[at in each for at in range(FOLLOWED)] for each in one] for one in waiting], np.bool_)
     return Timing(
         ports.number, ports.cycles, _carriers(ports.network), _carriers(ports.engine), ports.bits, ports.setup,
-        hides, through, slot, followed, delays, np.array(sums.waits, np.bool_),
+        hides, through, line, slot, followed, delays, np.array(sums.waits, np.bool_),
         *_sums_of(uses, columns), *_later(operands, uses, hides), columns, ports.many,
         np.array(together, np.int64).reshape(-1, 3),
     )  # fmt: skip
@@ -158,7 +163,7 @@ def _using(
     hides: np.ndarray,
     operands: Sequence[OperandOnTree],
 ) -> Using[int]:
-    """The ports of one crossing, and those of what follows it where the units stop for it."""
+    """The ports of one crossing, and those of what follows it, whatever its tile, where the units stop for it."""
     (operand, crossing), (inwards, outwards) = where, users[where]
     stops: set[int] = set()
     if not hides[where]:
@@ -166,12 +171,13 @@ def _using(
         for inner in range(crossing - 1, -1, -1):
             if not hides[operand, inner]:
                 break
-            if inner == 0 or not operands[operand].is_write:
+            if inner == 0 or (line_of(operands[operand], inner) != TRAILS and not operands[operand].is_write):
                 stops |= set.union(*users.get((operand, inner), (set(), set())))
     one = operands[operand]
     may_hide = one.may_go_through(crossing)
     ports = frozenset(inwards), frozenset(outwards), frozenset(stops)
-    return Using(*ports, followed_as(one), may_hide, delayed_by(one, stops=not hides[where]))
+    delays = delayed_by(one, stops=not hides[where])
+    return Using(*ports, followed_as(one), may_hide, delays, line_of(one, crossing))
 
 
 @lending
@@ -234,7 +240,10 @@ def serve_crossing(
 def follow(
     arrays: Arrays, timing: Timing, placed: Placed, start: int, ones: np.ndarray, served: np.ndarray, found: np.ndarray
 ) -> None:
-    """Enter what follows each crossing for which the units stop, by operand, crossing and port: see `loads.behind`."""
+    """Enter what follows each crossing for which the units stop, whatever its tile, by operand, crossing and port.
+
+    See `loads.behind`; what trails a crossing that leads is not in it.
+    """
     found[:] = 0
     result = len(arrays.axes) - 1
     for operand in range(result + 1):
@@ -244,7 +253,7 @@ def follow(
                 begun = crossing if begun < 0 else begun
                 continue
             for inner in range(crossing if begun < 0 else begun, crossing):
-                if inner == 0 or operand < result:
+                if inner == 0 or (operand < result and timing.line[operand, inner] != TRAILS):
                     held = 1.0 if inner == 0 else held_elements(arrays, placed, operand, inner, ones)
                     serve_crossing(arrays, timing, placed, (operand, inner), ones, held, start == 1, served)
                     for port in range(timing.many):
@@ -270,12 +279,13 @@ def way_of(timing: Timing, operand: int, crossing: int, partial: bool) -> int:
 
 @lending
 def load_of(
-    timing: Timing, operand: int, stops: bool, way: int, served: np.ndarray, following: np.ndarray, load: np.ndarray
+    timing: Timing, cut: tuple[int, int], way: int, served: np.ndarray, following: np.ndarray, load: np.ndarray
 ) -> None:  # fmt: skip
     """The row that a crossing of an operand adds, of its cycles at every port and of what follows it there."""
+    operand, stops, line, followed = cut[0], not timing.hides[cut], timing.line[cut], timing.followed[cut[0]]
     load[:] = 0
     load[APART] = way
-    followed = timing.followed[operand]
+    load[LEADING] = followed + 1 if line == LEADS else 0
     if stops and followed < INPUTS:
         load[WAITS + followed] = 1
     for port in range(timing.many):
@@ -284,18 +294,20 @@ def load_of(
             if followed <= number:
                 if stops and timing.waits[number]:
                     both = inwards + outwards + following[port]
-                    _enter(load, timing.slot[4 + number, port], UNTIL + number, both)
-                _enter(load, timing.slot[4 + INPUTS + FOLLOWED + number, port], BEGUN + number, inwards)
+                    _enter(load, timing.slot[_UNTIL + number, port], UNTIL + number, both)
+                _enter(load, timing.slot[_BEGUN + number, port], BEGUN + number, inwards)
         for number in range(FOLLOWED):
             if timing.delays[operand, 1 if stops else 0, number]:
                 leaves = number == RESULTS and followed == RESULTS and way == ELSE
                 moved = outwards if leaves else inwards + outwards
-                _enter(load, timing.slot[4 + INPUTS + number, port], OWN + number, moved)
+                _enter(load, timing.slot[_OWN + number, port], OWN + number, moved)
         _enter(load, timing.slot[1, port], FIRST, inwards)
         _enter(load, timing.slot[2, port], LAST, outwards)
         _enter(load, timing.slot[3, port], TURN, inwards + outwards)
         if stops:
             _enter(load, timing.slot[0, port], STOPS, inwards + outwards + following[port])
+        if line == TRAILS and inwards + outwards > 0:
+            load[timing.slot[_TRAIL + followed, port]] = inwards + outwards
 
 
 @tiered
@@ -328,7 +340,7 @@ def start_row(
     served, following, load = room
     write = len(arrays.axes) - 1
     serve_crossing(arrays, timing, placed, (write, 0), tile, 1.0, start == 1, served)
-    load_of(timing, write, False, ELSE, served, following, load)
+    load_of(timing, (write, 0), ELSE, served, following, load)
     start_of_units(row, timing.columns, load)
 
 

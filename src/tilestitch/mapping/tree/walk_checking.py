@@ -89,7 +89,19 @@ class Walker:
                 costs[first:last, :, at] = own if kind in _ONCE else own * cuts.left
                 if kind == table_walk.STOPPING:
                     costs[first:last, :, at][cuts.result[first:last] == THROUGH] = 0
+                    costs[first:last, :, at] += _least_trails(cuts, number, first, last)[:, None] * cuts.left
         return Least(self._price, _potentials(self.claim, cuts, costs, count), column)
+
+
+def _least_trails(cuts: WalkCuts, stops: int, first: int, last: int) -> np.ndarray:
+    """For how long a port stops the units at least, at each cut of an operand, for what trails it."""
+    found, trails = np.zeros(last - first, np.int64), 0
+    rows = np.flatnonzero(cuts.joins[:, 0] == stops)
+    for cut in range(first, last):
+        if cuts.leads[cut] >= 0:
+            found[cut - first], trails = trails, 0
+        trails += int(cuts.sums[rows, cut].min(axis=-1).sum())
+    return found
 
 
 def walker_of(claim: Claim, where: Callable[[], str], tables: WalkTables) -> Walker:

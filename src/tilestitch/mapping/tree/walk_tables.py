@@ -18,18 +18,20 @@ from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, operands_on_tree
 from tilestitch.mapping.tree.loads import Loads, loads_of
 from tilestitch.mapping.tree.outside_in import NEVER
-from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS
+from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, LEADS, TRAILS
 from tilestitch.mapping.tree.placed import PlacedNest, Slide
 from tilestitch.mapping.tree.tables import Sums, femtojoules
 
 MOST_WAYS = 4096  # to slide windows
 _MOST_CYCLES = 2.0**53
 # kinds of cycles: the units stop; before all steps, after all; of ports; of two inputs, the units stop for it or those
-# before; of these and the results, what it moves; of the inputs, what it and those before it bring before all steps
+# before; of these and the results, what it moves; of the inputs, what it and those before it bring before all steps,
+# and what follows when the units next stop for it
 STOPPING, BEFORE, AFTER, OCCUPIED, STOPPED = 0, 1, 2, 3, 4
 BRINGS = STOPPED + INPUTS
 BEGINS = BRINGS + FOLLOWED
-KINDS = BEGINS + INPUTS
+TRAILING = BEGINS + INPUTS
+KINDS = TRAILING + INPUTS
 
 _Whole = NDArray[np.int64]
 
@@ -59,7 +61,9 @@ class WalkCuts(NamedTuple):
     uses: np.ndarray  # by sum and cut: whether it adds anything
     begin: np.ndarray  # what is known of the time of one iteration with its results, as `table_walk` has it
     from_units: int  # whether partial sums come from there
+    joins: np.ndarray  # by sum, if it trails: the sums of that port, of stops and of each input, that it joins, or -1
     input: np.ndarray  # by cut: the input for which the units stop there, or -1
+    leads: np.ndarray  # by cut: the input of which something may trail that stop, or -1
     result: np.ndarray  # by cut and tile: of results RESULT or THROUGH, else ELSE, as a pace has it
 
 
@@ -137,7 +141,9 @@ def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
         raise TooLarge(f"{placed.nest.name}: latencies above 9e15 cycles are not compared")
     result, ones = operands_on_tree(placed)[-1], np.ones((1, len(placed.steps)), np.int64)
     start = _kinds(loads_of(result, 0, ones))
+    leads = [one.operand if one.line == LEADS else -1 for one in loads]
     adding = _adding([*served, start])
+    joins, led = _joins(adding), _with(np.array(leads, np.int64), none, -1)
     single, added_up = _split(served, adding, none, count)
     chains = [len(one) for one in own] + [1] * none
     places_of_rows = _with(np.array([_place_of(row, places, len(own)) for row in rows], np.int64), none, -1)
@@ -161,10 +167,12 @@ def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
         single=single,
         sums=added_up,
         kind=np.array([kind for kind, _ in adding], np.int64),
-        uses=np.any(added_up, axis=2),
+        uses=np.any(added_up, axis=2) | _may_join(joins, adding, led),
         begin=_begin(start, adding),
         from_units=plain.from_units,
+        joins=joins,
         input=_with(np.array([_stopped_for(one) for one in loads], np.int64), none, -1),
+        leads=led,
         result=_with(np.stack([_leaving(one, count) for one in loads]), none, 0),
     )
     kinds = tuple((row.operand.number, row.crossing, row.part) for row in rows)
@@ -219,13 +227,40 @@ def _kinds(loads: Loads) -> list[PortCycles]:
     )
     until = [stops if loads.operand <= number else {} for number in range(INPUTS)]
     begun = [inwards if loads.operand <= number else {} for number in range(INPUTS)]
-    return [stops, inwards, outwards, both, *until, *own, *begun]
+    trails = [both if loads.line == TRAILS and loads.operand == number else {} for number in range(INPUTS)]
+    return [stops, inwards, outwards, both, *until, *own, *begun, *trails]
 
 
 def _adding(served: list[list[PortCycles]]) -> list[tuple[int, PortNumber]]:
-    """Kinds and ports that several cuts use, or the units' results and a cut; of stops every port."""
+    """Kinds and ports that several cuts use, or the units' results and a cut; of stops, and of what trails, all."""
     used = Counter((kind, port) for one in served for kind, way in enumerate(one) for port in way)
-    return sorted(one for one, count in used.items() if one[0] == STOPPING or count > 1)
+    found = {one for one, count in used.items() if one[0] == STOPPING or count > 1}
+    for kind, port in used:
+        if kind >= TRAILING:
+            behind = range(STOPPED + kind - TRAILING, STOPPED + INPUTS)
+            found |= {(kind, port), (STOPPING, port), *((one, port) for one in behind)}
+    return sorted(found)
+
+
+def _joins(adding: list[tuple[int, PortNumber]]) -> _Whole:
+    """`WalkCuts.joins`."""
+    found = np.full((len(adding), 1 + INPUTS), -1, np.int64)
+    rows = {one: row for row, one in enumerate(adding)}
+    for row, (kind, port) in enumerate(adding):
+        number = kind - TRAILING
+        if number >= 0:
+            found[row, 0] = rows[STOPPING, port]
+            found[row, 1 + number :] = [rows[STOPPED + one, port] for one in range(number, INPUTS)]
+    return found
+
+
+def _may_join(joins: _Whole, adding: list[tuple[int, PortNumber]], leads: _Whole) -> NDArray[np.bool_]:
+    """By sum and cut whether something trails there and joins."""
+    found = np.zeros((len(adding), len(leads)), np.bool_)
+    for row, (kind, _) in enumerate(adding):
+        if kind >= TRAILING:
+            found[[row, *joins[row][joins[row] >= 0]]] |= leads == kind - TRAILING
+    return found
 
 
 def _split(
@@ -253,7 +288,7 @@ def _begin(start: list[PortCycles], adding: list[tuple[int, PortNumber]]) -> _Wh
     inputs = [0] * (INPUTS + 1)  # whether the units stop for each, and what is apart
     ends = most[BEFORE], most[AFTER]
     return np.array(
-        [max(1, most[OCCUPIED]), 1, 1, 0, *ends, *[1] * FOLLOWED, *most[STOPPED:], *inputs, *sums], np.int64
+        [max(1, most[OCCUPIED]), 1, 1, 0, *ends, *[1] * FOLLOWED, *most[STOPPED:TRAILING], *inputs, *sums], np.int64
     )
 
 
