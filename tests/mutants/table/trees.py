@@ -453,7 +453,7 @@ TREES = (
         "mapping/tree/timed_quick.py",
         "load[timing.slot[_TRAIL + followed, port]] = inwards + outwards",
         "load[timing.slot[_TRAIL + followed, port]] = 1",
-        ("test_spread_in_time::test_tables_say_the_same",),
+        ("test_spread_in_time::test_both_searches_in_time_agree_on_every_choice",),
     ),
     Mutant(
         "the checker leaves out what trails a stop",
