@@ -9,7 +9,7 @@ Behind it some moves are tried of the fastest, however much was spent, and other
 Nothing depends on a clock or on chance.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf
@@ -176,6 +176,11 @@ class _State:
             del self.leading[cycles]
         self.best = one if one.latency_cycles < self.best.latency_cycles else self.best
 
+    def learn(self, line: Line, kind: str, gain: float | None) -> None:
+        """Count what a move of a line gained; None where it was not simulated."""
+        self.tallies[kind].add(gain)
+        line.learn(kind, gain)
+
 
 @dataclass(slots=True)
 class _Spending:
@@ -341,27 +346,17 @@ def _settled(
     `least` is what a glimpse makes of the first. What is returned has its time before it is refined, and that at a
     glimpse.
     """
-    evaluator, now = spending.evaluator, begin
-    line = Line([begin], greedy=True, kinds=SETTLING)
-    while spending.share < 1.0:
-        move = _next(request, evaluator, state, (), line)
-        if move is None:
-            break
-        kind, candidate = move
-        state.seen.add(candidate)
-        request.progress(f"search ({least:,} cycles)", int(100 * spending.share), 100)
-        one = evaluator.evaluate(candidate, lowered_limit([begin]), int(HOPELESS * now.estimated_cycles))
-        if one is None or one.repeated:
-            spending.tries += 1 / (UNFIT if one is None else KNOWN)
-            state.tallies[kind].add(None)
-            line.learn(kind, None)
-            continue
-        spending.tries += 1
+    now, line = begin, Line([begin], greedy=True, kinds=SETTLING)
+
+    def limits(candidate: Candidate) -> tuple[int | None, int | None]:
+        return lowered_limit([begin]), int(HOPELESS * now.estimated_cycles)
+
+    for kind, one in _tried(request, state, spending, (), 1.0, line, limits):
         state.note(one)
-        cycles = evaluator.glimpsed(one.candidate) if one.latency_cycles <= CLOSE * begin.latency_cycles else least
+        is_close = one.latency_cycles <= CLOSE * begin.latency_cycles
+        cycles = spending.evaluator.glimpsed(one.candidate) if is_close else least
         gain = max(0.0, 1 - cycles / least)
-        state.tallies[kind].add(gain)
-        line.learn(kind, gain)
+        state.learn(line, kind, gain)
         if gain:
             now, least = one, cycles
             line.found = [one]
@@ -373,28 +368,42 @@ def _try_moves(
     request: Request, state: _State, spending: _Spending, batches: Sequence[int], until: float, line: Line
 ) -> None:
     """Moves of what was found in a line, until a share of the budget is spent or none is left."""
-    evaluator = spending.evaluator
+
+    def limits(candidate: Candidate) -> tuple[int | None, int | None]:
+        fastest = line.fastest
+        alike = candidate.rewriting == fastest.candidate.rewriting  # else estimates say little of what overlaps
+        return lowered_limit(line.found), int(HOPELESS * fastest.estimated_cycles) if alike else None
+
+    for kind, one in _tried(request, state, spending, batches, until, line, limits):
+        state.learn(line, kind, max(0.0, 1 - one.latency_cycles / line.fastest.latency_cycles))
+        line.add(one)
+        state.note(one)
+
+
+def _tried(
+    request: Request,
+    state: _State,
+    spending: _Spending,
+    batches: Sequence[int],
+    until: float,
+    line: Line,
+    limits: Callable[[Candidate], tuple[int | None, int | None]],
+) -> Iterator[tuple[str, Evaluated]]:
+    """What moves of a line come to, one after another, with their kind; `limits` are those of `Evaluator.evaluate`."""
     while spending.share < until:
-        move = _next(request, evaluator, state, batches, line)
+        move = _next(request, spending.evaluator, state, batches, line)
         if move is None:
             return
         kind, candidate = move
         state.seen.add(candidate)
         request.progress(f"search ({state.best.latency_cycles:,} cycles)", int(100 * spending.share), 100)
-        before = line.fastest.latency_cycles
-        fastest = line.fastest
-        alike = candidate.rewriting == fastest.candidate.rewriting  # else estimates say little of what overlaps
-        most = int(HOPELESS * fastest.estimated_cycles) if alike else None
-        one = evaluator.evaluate(candidate, lowered_limit(line.found), most)
-        gain = None if one is None or one.repeated else max(0.0, 1 - one.latency_cycles / before)
-        state.tallies[kind].add(gain)
-        line.learn(kind, gain)
+        one = spending.evaluator.evaluate(candidate, *limits(candidate))
         if one is None or one.repeated:
             spending.tries += 1 / (UNFIT if one is None else KNOWN)
+            state.learn(line, kind, None)
             continue
         spending.tries += 1
-        line.add(one)
-        state.note(one)
+        yield kind, one
 
 
 def _next(
