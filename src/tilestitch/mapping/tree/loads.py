@@ -102,11 +102,14 @@ def delayed_by(operand: OperandOnTree, *, stops: bool) -> tuple[int, ...]:
 
 
 def line_of(operand: OperandOnTree, crossing: int) -> int:
-    """The place of a crossing in the line at a stop, as a pace has it; at the units it is the same at every tile."""
-    if followed_as(operand) >= INPUTS or crossing == 0:
+    """The place of a crossing in the line at a stop, as a pace has it.
+
+    At the units it takes the same for every tile, and is a part of each stop, unless windows slide there.
+    """
+    if followed_as(operand) >= INPUTS or (crossing == 0 and operand.slide(0) is None):
         return ALONE
     if not operand.is_hidden(crossing):
-        return LEADS if crossing > 1 and operand.is_hidden(crossing - 1) else ALONE
+        return LEADS if line_of(operand, crossing - 1) == TRAILS else ALONE
     stops = any(not operand.is_hidden(further) for further in range(crossing + 1, len(operand.memories)))
     return TRAILS if stops else ALONE
 
@@ -145,13 +148,21 @@ def behind(operand: OperandOnTree, crossing: int) -> tuple[PortCycles, PortCycle
     least that it may hold. Of results it is one iteration's at the units.
     """
     ones = np.ones((1, len(operand.placed.steps)), np.int64)
-    found: PortCycles = {}
-    for inner in range(crossing - 1, 0, -1):
+    at_units: PortCycles = {}
+    further: PortCycles = {}
+    for inner in range(crossing - 1, -1, -1):
         if not operand.is_hidden(inner):
-            return {}, found
-        if not operand.is_write:
-            found = added(found, *operand.ways(inner, ones))
-    return added(*operand.ways(0, ones)), found
+            break
+        if operand.is_write and inner > 0:
+            continue
+        trails = line_of(operand, inner) == TRAILS
+        part = Part.NEW if trails and operand.slide(inner) is not None else Part.ALL
+        ways = operand.ways(inner, ones, part)
+        if inner == 0 and not trails:
+            at_units = added(*ways)
+        else:
+            further = added(further, *ways)
+    return at_units, further
 
 
 def added(*loads: PortCycles) -> PortCycles:
