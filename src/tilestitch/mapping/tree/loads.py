@@ -125,12 +125,10 @@ def loads_of(operand: OperandOnTree, crossing: int, tiles: Tiles, part: Part = P
     line = line_of(operand, crossing)
     if hides:
         return Loads(inwards, outwards, {}, number, ways, delays, line)
-    at_units, further = (
+    certain, trail = (
         {port: np.repeat(cycles, len(tiles)) for port, cycles in each.items()} for each in behind(operand, crossing)
     )
-    if line != LEADS:
-        at_units, further = added(at_units, further), {}
-    return Loads(inwards, outwards, added(inwards, outwards, at_units), number, ways, delays, line, further)
+    return Loads(inwards, outwards, added(inwards, outwards, certain), number, ways, delays, line, trail)
 
 
 def _ways(operand: OperandOnTree, crossing: int, inwards: PortCycles, tiles: int) -> NDArray[np.int64]:
@@ -142,27 +140,25 @@ def _ways(operand: OperandOnTree, crossing: int, inwards: PortCycles, tiles: int
 
 
 def behind(operand: OperandOnTree, crossing: int) -> tuple[PortCycles, PortCycles]:
-    """What has to follow at least before the units go on, of all that hides: at the units, and in memories further in.
+    """What has to follow before the units go on, of all that hides: whatever its tile, and the least that trails.
 
-    A tile in a memory with two buffers cannot come before that around it, of which it is a part. It counts with the
-    least that it may hold. Of results it is one iteration's at the units.
+    A tile in a memory with two buffers cannot come before that around it, of which it is a part. Where it does not
+    trail it counts with the least that it may hold. Of results it is one iteration's at the units.
     """
     ones = np.ones((1, len(operand.placed.steps)), np.int64)
-    at_units: PortCycles = {}
-    further: PortCycles = {}
+    certain: PortCycles = {}
+    trail: PortCycles = {}
     for inner in range(crossing - 1, -1, -1):
         if not operand.is_hidden(inner):
             break
         if operand.is_write and inner > 0:
             continue
-        trails = line_of(operand, inner) == TRAILS
-        part = Part.NEW if trails and operand.slide(inner) is not None else Part.ALL
-        ways = operand.ways(inner, ones, part)
-        if inner == 0 and not trails:
-            at_units = added(*ways)
+        if line_of(operand, inner) == TRAILS:
+            part = Part.ALL if operand.slide(inner) is None else Part.NEW
+            trail = added(trail, *operand.ways(inner, ones, part))
         else:
-            further = added(further, *ways)
-    return at_units, further
+            certain = added(certain, *operand.ways(inner, ones))
+    return certain, trail
 
 
 def added(*loads: PortCycles) -> PortCycles:

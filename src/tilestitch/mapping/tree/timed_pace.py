@@ -104,7 +104,7 @@ class Tracked(Generic[_Port]):
         found = {column: loads[kind][port] for column, kind, port in self.each if port in loads[kind]}
         largest = [STOPS, FIRST, LAST, TURN]
         largest += [UNTIL + number if waits else -1 for number, waits in enumerate(self.waits)]
-        largest += [*range(OWN, BEGUN), *range(BEGUN, WAITS)]  # what trails has columns
+        largest += [*range(OWN, BEGUN), *range(BEGUN, WAITS)]  # what trails always has columns
         for kind, column in enumerate(largest):
             others = [cycles for port, cycles in loads[kind].items() if port not in self.ports[kind]]
             if others and column >= 0:
@@ -137,23 +137,23 @@ def in_line(crossings: Sequence[Using[_Port]]) -> list[Using[_Port]]:
 def tracked(crossings: Sequence[Using[_Port]], outermost: Iterable[_Port]) -> Tracked[_Port]:
     """Which sums of crossings that are `in_line` matter: of ports that several use; of `outermost` ports, for bounds.
 
-    Of stops all: so have the inputs that any crossing trails, and those behind them, for until and for what trails. A
-    port that has all crossings for which the units stop and no other needs no column for how busy it is: its cycles are
-    in the stops.
+    Of stops all matter. Where anything trails a stop, all of these ports have columns for the trail and for until too,
+    in the same order. A port that has all crossings for which the units stop and no other needs no column for how busy
+    it is: its cycles are in the stops.
     """
     nothing = Using(frozenset[_Port](), frozenset(), frozenset())
     stops, first, last, busy, *others = zip(*(one.kinds for one in crossings or [nothing]), strict=True)
     every = frozenset[_Port]().union(*stops)
     hidden = {port for one in crossings if one.may_hide or not one.stops for port in one.both}
-    *until_to_begun, trail, trail_second = others
+    *further, trail, trail_second = others
     has_trail = any(trail), any(trail_second)
     waits = tuple(any(one.kinds[0] for one in crossings if one.operand == number) for number in range(INPUTS))
-    late = [_several(users) for users in until_to_begun]
-    for number in range(INPUTS):
-        late[number] = every if any(has_trail[: number + 1]) else late[number]
-        late[number] = late[number] if waits[number] else frozenset[_Port]()
+    until = [every if any(has_trail[: number + 1]) else _several(further[number]) for number in range(INPUTS)]
+    until = [ports if stops_units else frozenset() for ports, stops_units in zip(until, waits, strict=True)]
+    own_and_begun = map(_several, further[INPUTS:])
     trails = (every if has_any else frozenset[_Port]() for has_any in has_trail)
-    kinds = every, _several(first), _several(last) | set(outermost), _several(busy) & hidden, *late, *trails
+    outwards = _several(last) | set(outermost)
+    kinds = every, _several(first), outwards, _several(busy) & hidden, *until, *own_and_begun, *trails
     return Tracked(tuple(tuple(sorted(each)) for each in kinds), waits)
 
 
