@@ -8,7 +8,7 @@ import numpy as np
 from tilestitch.base.jit import inner, lending
 from tilestitch.mapping.tree.crossings import OperandOnTree
 from tilestitch.mapping.tree.loads import delayed_by, followed_as, line_of
-from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, LEADS, RESULT, RESULTS, THROUGH, TRAILS
+from tilestitch.mapping.tree.pace import ELSE, FOLLOWED, INPUTS, RESULT, RESULTS, THROUGH, TRAILS
 from tilestitch.mapping.tree.walk_tables import (
     AFTER,
     BEFORE,
@@ -167,12 +167,12 @@ def _joins(rows: np.ndarray, count: int) -> np.ndarray:
 
 
 @inner
-def leads_of(pauses: Pauses, served: Served) -> np.ndarray:
-    """By cut the input of which something may trail there, or -1."""
+def inputs_at(pauses: Pauses, served: Served, where: np.ndarray) -> np.ndarray:
+    """By cut the input whose crossing there is one of those [operand, crossing] that are asked for, or -1."""
     found = np.full(len(served.operand) - 1, -1, np.int64)
     for cut in range(len(found)):
         operand, crossing = served.operand[cut], served.crossing[cut]
-        if crossing >= 0 and pauses.line[operand, crossing] == LEADS:
+        if crossing >= 0 and where[operand, crossing] and pauses.followed[operand] < INPUTS:
             found[cut] = pauses.followed[operand]
     return found
 
@@ -241,15 +241,4 @@ def results_leaving(pauses: Pauses, served: Served, write: int) -> np.ndarray:
                     comes_back = comes_back or served.cycles[0, cut, port, at] > 0
                 goes_through = pauses.through[served.crossing[cut]] and not comes_back
                 found[cut, at] = THROUGH if goes_through else RESULT
-    return found
-
-
-@inner
-def inputs_stopped_for(pauses: Pauses, served: Served) -> np.ndarray:
-    """By cut the input for which the units stop there, or -1."""
-    found = np.full(len(served.operand) - 1, -1, np.int64)
-    for cut in range(len(found)):
-        operand, crossing = served.operand[cut], served.crossing[cut]
-        if crossing >= 0 and not pauses.hidden[operand, crossing] and pauses.followed[operand] < INPUTS:
-            found[cut] = pauses.followed[operand]
     return found

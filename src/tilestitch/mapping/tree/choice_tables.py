@@ -11,18 +11,10 @@ import numpy as np
 from tilestitch.base.jit import compiled, inner, lending
 from tilestitch.mapping.tree.choice_cuts import Choice, Task, cut_at, elements_of, leave_partial, taken_choice
 from tilestitch.mapping.tree.choice_pace import served_by
-from tilestitch.mapping.tree.choice_sums import (
-    Pauses,
-    Served,
-    inputs_stopped_for,
-    leads_of,
-    paces,
-    results_leaving,
-    uses_of,
-)
+from tilestitch.mapping.tree.choice_sums import Pauses, Served, inputs_at, paces, results_leaving, uses_of
 from tilestitch.mapping.tree.choice_walk import results_fj
 from tilestitch.mapping.tree.outside_in import NEVER
-from tilestitch.mapping.tree.pace import TRAILS
+from tilestitch.mapping.tree.pace import LEADS, TRAILS
 from tilestitch.mapping.tree.port_uses import PortUses
 from tilestitch.mapping.tree.quick_prices import TOO_MUCH, no_choice
 from tilestitch.mapping.tree.walk_tables import WalkCuts
@@ -196,7 +188,7 @@ def tables_of_choice(
     )  # fmt: skip
     is_comparable = choice.is_comparable and _fill_served(task, ports, pauses, choice, costs, left, served)
     single, sums, kinds, begin, joins = paces(pauses, served)
-    leads = leads_of(pauses, served)
+    leads = inputs_at(pauses, served, pauses.line == LEADS)
     uses = uses_of(sums, kinds, joins, leads)
     up, prime_loops = _up(choice)
     shared, limit = _shared(task, choice)
@@ -207,5 +199,5 @@ def tables_of_choice(
         costs.price, costs.possible, costs.partial, costs.room, shared, limit, task.first, operands - 1, up,
         prime_loops, np.full(cuts, -1, np.int64), np.full(cuts, -1, np.int64), np.zeros((cuts, operands), np.bool_),
         arrays.moving, np.ones(tiles, np.bool_), left, single, sums, kinds, uses, begin, start,
-        joins, inputs_stopped_for(pauses, served), leads, results_leaving(pauses, served, operands - 1),
+        joins, inputs_at(pauses, served, ~pauses.hidden), leads, results_leaving(pauses, served, operands - 1),
     )  # fmt: skip
