@@ -9,9 +9,10 @@ import pytest
 
 from tests.helpers.graphs import Net, conv, cramped
 from tilestitch import api
-from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.by_hand import HandGroup, HandItem, HandSchedule
 from tilestitch.ir.choices import Objective
 from tilestitch.ir.program import Kind, Mode
 from tilestitch.ir.tiles import core_parts
@@ -125,6 +126,47 @@ def test_what_follows_a_product_takes_the_places_of_its_sums_and_of_what_joins_t
     assert places(_buffers(program, product)) == places(kept)
     assert len(places(_buffers(program, added))) == 1
     assert places(_buffers(program, added)) <= places(_buffers(program, "in0"))
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "local_bytes", "along"),
+    [
+        (64, 16, 81920, ((1, 2),)),  # tiles read other parts than the one that lies in the buffer
+        (64, 28, 57344, ((1, 3),)),
+        (32, 28, 14336, ((1, 4), (3, 2))),  # the largest tile is the first along one dim and the second along another
+        (64, 28, 24576, ((1, 3), (3, 2))),
+    ],
+)
+def test_tiles_fit_beside_a_part_of_what_their_network_reads(channels, size, local_bytes, along) -> None:
+    """Of the first block's result the last piece stays in the buffer until the second block has read all of it."""
+    net = Net()
+    x = net.input(1, channels, size, size)
+    ends = []
+    for _ in range(2):
+        y = net.op("Relu", conv(net, x, channels, channels, 3))
+        x = net.op("Relu", net.op("Add", conv(net, y, channels, channels, 3), x))
+        ends += [y, x]
+    first, *further = along
+    cut = {"axis": first[0], "pieces": first[1], "further": tuple(further)}
+    count = prod(pieces for _, pieces in along)
+    groups = (
+        HandGroup("a", (ends[0],)),
+        HandGroup("b", (ends[1],), **cut),
+        HandGroup("c", (ends[2],)),
+        HandGroup("d", **cut),
+    )
+    last = f"b[{count - 1}]"
+    names = ["a[0]", *(f"b[{at}]" for at in range(count)), "c[0]", *(f"d[{at}]" for at in range(count))]
+    order = [HandItem(name, Level.LB if name in {"a[0]", last, "c[0]"} else Level.DDR) for name in names]
+    machine = cramped(load_machine("eyeriss"), local_bytes=local_bytes)
+    schedule = HandSchedule("beside a part", groups, order=order, ring=True, lean=True)
+    done = api.compile(net.model(x), machine, strategy=schedule, verify=True)
+    assert done.report is not None
+    assert done.schedule is not None
+    assert all(check.ratio <= 1 for check in done.report.checks)
+    (kept,) = [home for home in done.schedule.homes if home.tensor == ends[1]]
+    assert kept.level is Level.LB
+    assert kept.last > kept.first + count
 
 
 @pytest.mark.parametrize("rows", [32, 256])

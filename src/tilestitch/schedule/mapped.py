@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from math import prod
 
 from tilestitch.base.units import aligned
@@ -198,13 +199,17 @@ def _with_mapping(
     return replace(kernel, tiling=tiling, mapping=mapping, estimated_cycles=found.cycles + tiles * others)
 
 
-def _two_tiles(piece: Region, tile: Sequence[int]) -> list[Region]:
-    """The first tile of a piece, which may reach over the border of an operand, and one that does so less."""
-    found = []
-    for number in range(2):
-        start = tuple(min(a + number * extent, b - extent) for a, b, extent in zip(*piece, tile, strict=True))
-        found.append(Region(start, tuple(a + extent for a, extent in zip(start, tile, strict=True))))
-    return found
+def _largest_tiles(piece: Region, tile: Sequence[int]) -> list[Region]:
+    """Tiles of a piece among which are those that need most: along each dim the first and the second one.
+
+    At a border of an operand they need less, and a piece may begin or end there.
+    """
+    starts = [
+        sorted({a, min(a + extent, b - extent)}) for a, b, extent in zip(piece.start, piece.stop, tile, strict=True)
+    ]
+    return [
+        Region(start, tuple(a + extent for a, extent in zip(start, tile, strict=True))) for start in product(*starts)
+    ]
 
 
 def _needed_bytes(
@@ -213,7 +218,7 @@ def _needed_bytes(
     """Bytes of the places of a kernel with a mapping: where its core works, and in GB on the way there and back."""
     assert shape.anchor is not None, "of a kernel with a product"
     graph, tiling = shape.graph, kernel.tiling
-    tiles = [operator_boxes(graph, shape.operators, tile) for tile in _two_tiles(piece, tiling.tile)]
+    tiles = [operator_boxes(graph, shape.operators, tile) for tile in _largest_tiles(piece, tiling.tile)]
     parts = [part_box(shape.anchor, boxes[shape.anchor.name], tiling.reduction) for boxes in tiles]
     in_parts = parts[0] != tiles[0][shape.anchor.name]
     several = in_parts or tiling.tile != piece.extents
