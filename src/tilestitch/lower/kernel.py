@@ -86,7 +86,7 @@ class _KernelLowering:
             op.name: [self._operand_of(op, number) for number in range(len(op.reads))] for op in operators
         }
         self.waves = max(len(steps) for steps in self.steps.values())
-        self.sources = self._sources_of_reads()
+        self.sources = {tensor: Sources(found) for tensor, found in around.sources.items()}
         home = self.shape.home
         self.near = {one for one in self.shape.operands if one.level is home and one.tensor in self.sources}
         self._found_near: dict[tuple[int, Operand, Region], int | None] = {}  # buffers that cores read in place
@@ -131,17 +131,6 @@ class _KernelLowering:
             passing = [one for one, slots in self.places.staging.items() if isinstance(slots, PassingSlots)]
             whole = [one for one in passing if one.tensor not in self.sources]
             self.passing.join(self._loads(whole), together_bytes(self.machine))
-
-    def _sources_of_reads(self) -> dict[str, Sources]:
-        """Where lies on chip what the kernel reads; tensors of which it reads other parts alone come from DDR."""
-        read: dict[str, Region] = {}
-        for operand, region in (one for waves in self.needs.values() for wave in waves for one in wave.items()):
-            read[operand.tensor] = region.hull(read.get(operand.tensor, region))
-        return {
-            tensor: Sources(found)
-            for tensor, found in self.around.sources.items()
-            if tensor in read and any(source.region.overlaps(read[tensor]) for source in found)
-        }
 
     def _changes(self, operand: Operand, loads: Mapping[int, Sequence[Needs]]) -> list[list[_Change]]:
         """Wave by wave, which cores need another region of an operand than before, and where it lies already."""

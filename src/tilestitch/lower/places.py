@@ -78,7 +78,7 @@ class OwnPlaces:
         self.sums: dict[int, Slots] = {}  # of a product on an array, by core
         self._in_parts = bool(sums_of(graph, kernel))  # what comes and goes between the parts needs one place
         stays = any(home.level is shape.home for home in around.made.values())
-        self.overlay = overlay_of(shape, sources, stays=stays) if self._in_parts else None
+        self.overlay = overlay_of(shape, self._read_on_chip(steps), stays=stays) if self._in_parts else None
         self._stitched = not kernel.launches
         self._whole: dict[str, Address] = {}  # of tensors that are kept whole in GB
         self._own_bytes = [0] * len(self.cluster.spaces)
@@ -126,6 +126,18 @@ class OwnPlaces:
                     continue
                 groups = max(len(_wave_regions(needs, wave, operand)) for wave in range(waves))
                 self.staging[operand] = self._take(space, biggest, count * groups)
+
+    def _read_on_chip(self, steps: Mapping[int, Sequence[Step]]) -> set[str]:
+        """The tensors that lie on chip, without those of which the kernel reads only other parts."""
+        read: dict[str, Region] = {}
+        for step in (step for core_steps in steps.values() for step in core_steps):
+            for operand, region in step.needs.items():
+                read[operand.tensor] = region.hull(read.get(operand.tensor, region))
+        return {
+            tensor
+            for tensor, found in self.around.sources.items()
+            if tensor in read and any(source.region.overlaps(read[tensor]) for source in found)
+        }
 
     def _from_ddr(self, operand: Operand, needs: Mapping[int, Sequence[Needs]]) -> bool:
         sources = self.sources.get(operand.tensor)
