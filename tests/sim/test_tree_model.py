@@ -1,11 +1,15 @@
 """How far the model of trees is from their simulation: not at all for the best mappings of whole factors."""
 
+import random
 from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from tests.helpers.tiny_trees import memory, nest, port, tree
+from tests.helpers.tree_brute_force import timed_case
+from tests.helpers.tree_draws import without_sliding
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.commands.map.tree_run import map_on_tree
 from tilestitch.commands.simulate.tree_layers import open_simulated, run_of
 from tilestitch.hardware.tree import Axis, Flow
@@ -19,6 +23,7 @@ from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
 from tilestitch.mapping.tree.spatial import Opener, placement
 from tilestitch.mapping.tree.spread_task import task_of
 from tilestitch.mapping.tree.tables import FEMTO, Sums
+from tilestitch.mapping.tree.timed_search import best_in_time
 from tilestitch.sim.tree.simulated import simulate_on_tree
 
 ENGINE = """\
@@ -107,6 +112,24 @@ def test_sums_that_come_and_go_through_one_port_take_what_the_model_says(tmp_pat
     machine = tmp_path / "one-port.yaml"
     machine.write_text(ONE_PORT)
     assert errors_on(str(machine), f"O[m,n] += A[m,k] * B[k,n]; m={size} n=4 k=4") == [0]
+
+
+@pytest.mark.parametrize("reads_first_sums", [True, False])
+def test_the_bound_on_cycles_is_not_above_what_the_fastest_mapping_takes(reads_first_sums):
+    """Also where the model has the time of first sums that the simulator does not read."""
+    seed, compared, lower = random.Random("first sums"), 0, 0
+    while compared < 60:
+        one = without_sliding(timed_case(seed, 4))
+        one = replace(one, tree=replace(one.tree, reads_first_sums=reads_first_sums, has_latches=True))
+        try:
+            best = best_in_time([one], Sums.FULL, MOST_LABELS, Objective.LATENCY)
+        except DoesNotFit:
+            continue
+        found = simulate_on_tree(run_of(best.placed, best.mapping), values=Values.NONE)
+        assert best.bound_cycles <= found.cycles, one
+        compared += 1
+        lower += found.cycles < best.price.latency_cycles
+    assert lower >= 10 or reads_first_sums
 
 
 def around_one_another(spread, by_zigzag):

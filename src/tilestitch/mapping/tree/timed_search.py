@@ -81,8 +81,12 @@ class _Task:
 
     @property
     def least_cycles(self) -> int:
-        """Below what no latency comes: every iteration takes a turn, if nothing but its results moved."""
-        return least_latency(self.timed.start, self.placed.total_steps)
+        """Below what no latency comes, simulated or estimated: every iteration takes a turn, if only results moved.
+
+        Of first sums that are not read the model has the time all the same, and the simulator has not.
+        """
+        steps = self.placed.total_steps
+        return least_latency(self.timed.start, steps) if self.placed.tree.reads_first_sums else steps
 
     def found(self, objective: Objective, chain: NDArray[np.int64]) -> FoundMapping:
         mapping = mapping_of(self.tables, numbered(self.tables), chain)
