@@ -63,6 +63,8 @@ def with_buffers_moved(program: Program, trace: Trace, horizon_ticks: int) -> Pr
     ):
         better.at(found, used, column[user])
     address, moved = buffers.address.copy(), np.zeros(len(buffers), np.bool_)
+    started = np.maximum.accumulate(trace.start_ticks[:length])  # the latest start so far, in program order
+    apart = bool((started - trace.end_ticks[:length] >= horizon_ticks).any())
     by_space = np.lexsort((first, buffers.space))
     borders = np.searchsorted(buffers.space[by_space], np.arange(len(program.spaces) + 1))
     for number, space in enumerate(program.spaces):
@@ -73,7 +75,7 @@ def with_buffers_moved(program: Program, trace: Trace, horizon_ticks: int) -> Pr
         sizes = -(-buffers.size_bytes[rows] // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         groups = together(sizes, address[rows], first[rows], last[rows])
         stays = Stays(sizes, first[rows], last[rows], begin[rows], end[rows], groups)
-        address[rows] = at_longer_gaps(stays, address[rows], horizon_ticks, space.size_bytes)
+        address[rows] = at_longer_gaps(stays, address[rows], horizon_ticks, space.size_bytes, apart)
         moved[rows] = True
     if (address == buffers.address).all():
         return None
@@ -117,10 +119,11 @@ def _first_of(group: np.ndarray, number: int) -> int:
 
 
 @tiered
-def at_longer_gaps(stays: Stays, address: np.ndarray, horizon_ticks: int, room_bytes: int) -> np.ndarray:
+def at_longer_gaps(stays: Stays, address: np.ndarray, horizon_ticks: int, room_bytes: int, apart: bool) -> np.ndarray:
     """The addresses of the buffers of a memory once they have moved to where their gaps are longer.
 
-    A place is looked at if it adjoins one of a buffer near in time.
+    A place is looked at if it adjoins one of a buffer near in time. `apart`: by the order of the program others may be
+    there at the same time, too, as engines need not keep to it among one another.
     """
     count, sizes, group, found = len(address), stays.size_bytes, stays.group, address.copy()
     by_group = np.argsort(group, kind="mergesort")
@@ -130,6 +133,10 @@ def at_longer_gaps(stays: Stays, address: np.ndarray, horizon_ticks: int, room_b
     for at in range(count):
         latest = max(latest, stays.end_ticks[by_begin[at]])
         ends[at] = latest
+    lasts, latest = np.empty(count, np.int64), -1  # the latest last use so far, in the order of first uses
+    for at in range(count):
+        latest = max(latest, stays.last[at])
+        lasts[at] = latest
     shift = 0
     while ALIGNMENT_BYTES >> shift > 1 or room_bytes >> shift > MOST_UNITS:
         shift += 1
@@ -153,7 +160,10 @@ def at_longer_gaps(stays: Stays, address: np.ndarray, horizon_ticks: int, room_b
                 near[others] = other
                 others += 1
             row -= 1
-        around = near[:others]
+        meanwhile = others
+        if apart:
+            meanwhile += _apart(stays, lasts, members, begin, end, horizon_ticks, near[others:])
+        around = near[:meanwhile]
         longest, best = _gap(stays, found, members, 0, around, horizon_ticks, -1), low
         if longest >= horizon_ticks:
             continue
@@ -175,6 +185,24 @@ def at_longer_gaps(stays: Stays, address: np.ndarray, horizon_ticks: int, room_b
         for one in members:
             found[one] += best - low
     return found
+
+
+@lending
+def _apart(
+    stays: Stays, lasts: np.ndarray, members: np.ndarray, begin: int, end: int, horizon_ticks: int, found: np.ndarray
+) -> int:
+    """Note the buffers that are there at the same time as others by the order of the program, and not near in time."""
+    first, last, count = stays.first[members[0]], 0, 0
+    for one in members:
+        first, last = min(first, stays.first[one]), max(last, stays.last[one])
+    row = np.searchsorted(stays.first, last, side="right") - 1
+    while row >= 0 and lasts[row] >= first:
+        is_near = stays.end_ticks[row] > begin - horizon_ticks and stays.begin_ticks[row] < end + horizon_ticks
+        if stays.last[row] >= first and not is_near and stays.group[row] != stays.group[members[0]]:
+            found[count] = row
+            count += 1
+        row -= 1
+    return count
 
 
 @lending

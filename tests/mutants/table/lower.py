@@ -26,6 +26,13 @@ LOWER = (
         ("test_refine::test_moved_buffers_never_share_bytes_at_the_same_time",),
     ),
     Mutant(
+        "what is there at the same time but far in time is in nobody's way",
+        "lower/moved.py",
+        "        if apart:\n",
+        "        if not apart:\n",
+        ("test_refine::test_moved_buffers_never_share_bytes_at_the_same_time",),
+    ),
+    Mutant(
         "a unit of a memory is taken where only a part of it is",
         "lower/moved.py",
         "first = (begin + round_up) >> taken.shift",
