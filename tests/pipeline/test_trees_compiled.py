@@ -35,11 +35,11 @@ NETWORKS = (
     "llama-block-decode-16",
     "unet",
 )
-CASES = {  # of each network on each machine one strategy in turn is not slow
-    (machine, STRATEGIES[turn], name): (row + column) % len(STRATEGIES) == turn
+CASES = {  # and whether it is fast: of each network on each machine one strategy in turn; on 132 cores of every fourth
+    (machine, STRATEGIES[turn], name): (row + column) % 3 == turn and (machine != "h200" or column % 4 == 0)
     for row, machine in enumerate(MACHINES)
     for column, name in enumerate(NETWORKS)
-    for turn in range(len(STRATEGIES))
+    for turn in range(3)
 }
 
 
