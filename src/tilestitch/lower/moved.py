@@ -162,7 +162,7 @@ def at_longer_gaps(stays: Stays, address: np.ndarray, horizon_ticks: int, room_b
             row -= 1
         meanwhile = others
         if apart:
-            meanwhile += _apart(stays, lasts, members, begin, end, horizon_ticks, near[others:])
+            meanwhile += _apart(stays, lasts, members, int(begin), int(end), horizon_ticks, near[others:])
         around = near[:meanwhile]
         longest, best = _gap(stays, found, members, 0, around, horizon_ticks, -1), low
         if longest >= horizon_ticks:
