@@ -18,6 +18,7 @@ from tilestitch.cost.block_bounds import least_block_cycles
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.choices import Effort, Stage
 from tilestitch.ir.partition import Blocks
+from tilestitch.ir.searched import START
 from tilestitch.ir.tile_rule import KernelRule, Once
 from tilestitch.kernels.runnable import picks_from_itself
 from tilestitch.lower import blocks
@@ -104,6 +105,37 @@ def test_any_moves_one_after_another_come_to_a_candidate_or_to_none(walk):
             graph = evaluator.graph(one.candidate)
             scene = replace(scene, candidate=one.candidate, graph=graph, lost_cycles=one.lost_cycles)
     assert ran
+
+
+@pytest.mark.parametrize("network", first(2, NETWORKS))
+@pytest.mark.parametrize("effort", [Effort.LOW, pytest.param(Effort.MEDIUM, marks=pytest.mark.slow)])
+def test_the_search_curve_is_the_least_latency_after_each_simulation(network, effort, monkeypatch):
+    """Whatever is simulated and in which order: noted by the simulation itself."""
+    simulate, simulated = Evaluator._simulated, []
+
+    def spy(*arguments):
+        found = simulate(*arguments)
+        simulated.append(found[0])
+        return found
+
+    monkeypatch.setattr(Evaluator, "_simulated", spy)
+    done = compiled(network, effort=effort)
+    seeds = [compiled(network, name) for name in seeds_of(effort)]
+    least, expected = min(map(latency, seeds)), []
+    for number, cycles in enumerate(simulated, 1):
+        if cycles < least:
+            least = cycles
+            expected.append((number, cycles))
+    assert expected, "a search that finds nothing has no curve to look at"
+    searched = done.report.searched
+    assert searched.evaluations == len(simulated)
+    first_step, *steps = searched.steps
+    assert (first_step.evaluations, first_step.latency_cycles) == (0, min(map(latency, seeds)))
+    assert first_step.by in {one.run.strategy for one in seeds}
+    assert [(one.evaluations, one.latency_cycles) for one in steps[: len(expected)]] == expected
+    assert all(one.by in {START, *MOVES} for one in steps[: len(expected)])
+    assert all(one.by in outdone_by_best(effort) for one in steps[len(expected) :])  # what was faster than the search
+    assert searched.steps[-1].latency_cycles == latency(done)
 
 
 @pytest.mark.parametrize("network", first(1, ("bert-base-128", "mobilenet-v2")))

@@ -9,6 +9,7 @@ import tilestitch
 from tests.helpers.pairs import each_once
 from tilestitch import api
 from tilestitch.commands.why.explain import idle_of
+from tilestitch.ir.choices import Effort
 from tilestitch.ir.idle import CAUSES
 from tilestitch.ir.program import Kind, Mode
 from tilestitch.pipeline.options import Options
@@ -160,6 +161,31 @@ def test_an_instruction_says_what_it_waited_for(browser, page, compared):
         sums[program.engines[program.engine[one]].kind.name.lower()] += int(end[one] - start[one])
     assert {row[0]: cycles_in(row[1]) for row in browser.rows("path")} == sums
     assert sum(sums.values()) == end[number]
+
+
+def test_the_search_curve_is_drawn_for_what_was_searched(browser, tmp_path):
+    """Its table has the steps of the report, keys go from one to the next; other strategies have no such pane."""
+    found = api.compare("resnet18:small", "toy", ["graphturbo", "best"], options=Options(effort=Effort.LOW))
+    path = tmp_path / "searched.html"
+    path.write_text(found.to_html("tilestitch compare resnet18:small"), encoding="utf-8")
+    report = found.fitting[1].report
+    steps = report.searched.steps
+    browser.open(path, "#strategy=best")
+    assert browser.complaints() == []
+    rows = [(number_in(row[0]), number_in(row[1]), row[3]) for row in browser.rows("steps")]
+    assert rows == [(one.evaluations, one.latency_cycles, one.by) for one in steps]
+    assert sum(browser.pixels("search").values()) > 500
+    said = "return document.getElementById('search-step').textContent"
+    assert f"{report.searched.evaluations} candidates were simulated" in browser.run(said)
+    press = "document.querySelector('#search canvas').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))"
+    for one in steps[:2]:
+        browser.run(press)
+        browser.settle()
+        assert f"{one.latency_cycles:,} cycles (simulated), " in browser.run(said)
+        assert browser.run(said).endswith(f"made by {one.by}")
+    browser.choose("strategy", "graphturbo")
+    browser.wait("return document.documentElement.dataset.drawn === 'graphturbo'")
+    assert browser.run("return document.getElementById('search').getBoundingClientRect().height") == 0
 
 
 def whole_numbers(values, total):

@@ -19,6 +19,7 @@ from tilestitch.hardware.accelerator import Level, Sharing
 from tilestitch.hardware.describe import describe
 from tilestitch.ir.program import EngineKind, Kind
 from tilestitch.ir.report import CheckRow, Misfit, Report
+from tilestitch.ir.searched import Searched, SearchStep
 from tilestitch.ops import is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
@@ -362,6 +363,28 @@ def test_json_holds_what_is_documented(report):
     parts = dict(report.energy_pj)
     for name in sorted(keys(tree) - set(parts)):
         assert re.search(rf"`[^`]*\b{name}\b[^`]*`", DOCUMENTED), f"docs/report.md does not explain {name}"
+
+
+def test_a_search_is_shown_as_its_curve(report):
+    """A row for 0, for round numbers of candidates at which another schedule is the fastest, and for all of them."""
+    bound = report.bound_cycles
+    steps = [(0, 4, "graphturbo"), (1, 3, "start"), (3, 2, "tiles"), (40, 1, "fuse")]
+    steps = tuple(SearchStep(number, times * bound, by) for number, times, by in steps)
+    searched = replace(report, searched=Searched(77, steps))
+    lines = report_text(searched).split("\n\n")
+    lines = next(one for one in lines if one.startswith("Search")).splitlines()[3:]
+    rows = [(int(cells[0]), int(cells[1].replace(",", "")), cells[-1]) for cells in map(str.split, lines)]
+    expected = [(0, 4, "graphturbo"), (1, 3, "start"), (5, 2, "tiles"), (50, 1, "fuse"), (77, 1, "fuse")]
+    assert rows == [(number, times * bound, by) for number, times, by in expected]
+    assert ["4.00 x" in line for line in lines] == [True, False, False, False, False]
+    assert " x " not in report_text(replace(searched, batches=2)).split("\nSearch")[1].split("\n\n")[0]  # no bound
+    tree = json.loads(report_json(searched))
+    found = tree["simulated"]["search"]
+    assert found["evaluations"] == 77
+    assert found["steps"][1] == {"evaluations": 1, "latency_cycles": 3 * bound, "by": "start"}
+    for name in keys(found):
+        assert re.search(rf"`[^`]*\b{name}\b[^`]*`", DOCUMENTED), f"docs/report.md does not explain {name}"
+    assert report_text(replace(report, searched=Searched(0, steps[:1]))).count("graphturbo\n") == 1
 
 
 def test_json_holds_what_was_decided_for_each_operator():

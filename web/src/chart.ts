@@ -23,6 +23,7 @@ export interface ChartOptions {
   y: Axis;
   points: ChartPoint[];
   joined: number[]; // points that steps join, in this order
+  until?: number; // where on the horizontal axis the last step ends
   diagonal: string; // what the line of equal values stands for; "": no such line
   selected: number; // -1: none
 }
@@ -79,7 +80,7 @@ export class Chart {
     this.options = options;
     const { points } = options;
     if (!this.surface.fit(HEIGHT) || points.length === 0) return;
-    const xs = points.map((point) => point.x);
+    const xs = [...points.map((point) => point.x), ...(options.until === undefined ? [] : [options.until])];
     const ys = points.map((point) => point.y);
     if (options.diagonal !== "") this.x = this.y = scaleOf([...xs, ...ys]);
     else [this.x, this.y] = [scaleOf(xs), scaleOf(ys)];
@@ -157,6 +158,10 @@ export class Chart {
         context.lineTo(x, this.py(options.points[options.joined[number - 1]].y)); // a step: between them is nothing
         context.lineTo(x, y);
       }
+    }
+    const last = options.joined.at(-1);
+    if (last !== undefined && options.until !== undefined) {
+      context.lineTo(this.px(options.until), this.py(options.points[last].y));
     }
     context.stroke();
   }

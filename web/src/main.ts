@@ -11,6 +11,7 @@ import type { Page, Pane } from "./pane";
 import { ProofPane } from "./proof";
 import { Roofline } from "./roofline";
 import { Run } from "./run";
+import { SearchPane } from "./search-curve";
 import {
   COLOURINGS,
   hashOf,
@@ -67,6 +68,7 @@ class Application implements Page {
   constructor(private readonly summary: Summary) {
     const verdict = new Verdict(this, summary);
     const why = new Why(this);
+    const search = new SearchPane(this);
     const timeline = new Timeline(this);
     const memories = new Memories(this);
     const graph = new Graph(this);
@@ -74,7 +76,7 @@ class Application implements Page {
     const values = new ValuesPane(this);
     const proof = new ProofPane(this);
     const details = new Details(this);
-    this.panes = [verdict, why, timeline, memories, graph, roofline, values, proof, details];
+    this.panes = [verdict, why, search, timeline, memories, graph, roofline, values, proof, details];
     const shown = this.panes.filter((pane) => pane !== details).map((pane) => pane.element);
     const main = element("main", {}, ...shown);
     document.body.append(this.header(), element("div", { class: "page" }, main, details.element), this.tip.element);

@@ -2,6 +2,18 @@
 
 import type { Unpacked } from "./decode";
 
+/** A schedule that is faster than all before it: after how many candidates, and what made it. */
+export interface SearchStep {
+  evaluations: number;
+  latency_cycles: number;
+  by: string;
+}
+
+export interface Searched {
+  evaluations: number;
+  steps: SearchStep[];
+}
+
 export interface Report {
   what: {
     network: string;
@@ -31,6 +43,7 @@ export interface Report {
     energy_pj_by_part: Record<string, number>;
     engines: { kind: string; count: number; busy_cycles: number; instructions: number }[];
     traffic: { level: string; ports: number; size_bytes: number; busy_cycles: number }[];
+    search?: Searched; // where there was one
   };
   bounds: {
     compute_cycles: number;

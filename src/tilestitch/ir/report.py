@@ -8,6 +8,7 @@ from tilestitch.base.html import Record
 from tilestitch.base.shown import Shown
 from tilestitch.base.units import counted, format_bytes, format_seconds
 from tilestitch.ir.beside import BesideMap
+from tilestitch.ir.searched import Searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,7 @@ class Report(Shown):
     checks: tuple[CheckRow, ...]  # empty: not verified
     notes: tuple[str, ...]  # what a reader of the numbers must know, a sentence each
     beside: BesideMap | None = None  # the sum of its layers mapped alone, where that was asked for
+    searched: Searched | None = None  # how the search came to it, where there was one
 
     def __str__(self) -> str:
         """What matters most, in four lines; `report.report_text.report_text` gives the page."""

@@ -14,6 +14,7 @@ from tilestitch.ir.program import Program
 from tilestitch.ir.run import Run
 from tilestitch.ir.samples import OutputSamples, TensorSamples
 from tilestitch.ir.schedule import Schedule
+from tilestitch.ir.searched import Searched
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline.options import Options
 from tilestitch.report.decided_json import decisions, operator_rows
@@ -56,6 +57,7 @@ class Compilation(Shown):
     report: ReportPage | None = None
     samples: tuple[OutputSamples, ...] = ()  # of what was verified
     passed_on: tuple[TensorSamples, ...] = ()  # results between operators, likewise
+    searched: Searched | None = None  # where `best` made the schedule
 
     def up_to(self, last: Stage) -> "Compilation":
         """Without the values of the stages after `last`."""

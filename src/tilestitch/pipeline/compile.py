@@ -368,7 +368,7 @@ def _reported(
     doubtful = unproven(graph, long_tensors(model, graph))
     if request.options.verify:
         found = _checked(request, done, model, references)
-    report = _report(request, done, _worst(found))
+    report = replace(_report(request, done, _worst(found)), searched=done.searched)
     if doubtful:
         drawn = _drawn_bits(references, given(done.schedule)) if request.options.verify else None
         report = replace(report, notes=(*report.notes, note(doubtful, drawn)))

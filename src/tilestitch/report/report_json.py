@@ -96,6 +96,7 @@ def report_tree(report: Report) -> dict[str, Json]:
             "energy_pj_by_part": dict(report.energy_pj),
             "engines": [_plain(row) for row in report.engines],
             "traffic": [_plain(row) for row in report.traffic],
+            **({} if report.searched is None else {"search": _plain(report.searched)}),
         },
         "bounds": {
             "compute_cycles": report.compute_bound_cycles,

@@ -11,6 +11,7 @@ from tilestitch.ir.report import STEPS, CheckRow, KernelRow, Misfit, Outcome, Re
 from tilestitch.ir.trace import Trace
 from tilestitch.report.beside_text import beside_lines
 from tilestitch.report.ladder import ladder_text
+from tilestitch.report.search_text import search_lines
 from tilestitch.report.table import Row
 from tilestitch.report.table import table as _table
 from tilestitch.report.table import title as _title
@@ -34,6 +35,7 @@ def report_text(report: Report, *, top: int = 12) -> str:
         _times(report),
         _bounds(report),
         *([] if report.beside is None else [beside_lines(report.beside)]),
+        *([] if report.searched is None else [search_lines(report, report.searched)]),
         _checks(report),
         _kernels(report, top),
         _kinds(report),

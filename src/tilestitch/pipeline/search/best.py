@@ -17,6 +17,7 @@ from math import inf
 from tilestitch.base.interruption import answered_later
 from tilestitch.base.units import counted
 from tilestitch.ir.choices import Effort
+from tilestitch.ir.searched import START, Searched, SearchStep
 from tilestitch.pipeline.batches import latency, not_slower
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
@@ -166,11 +167,14 @@ class _State:
     lines: list[Line]
     seen: set[Candidate]
     first_cycles: int  # of the best beginning
+    steps: list[SearchStep]  # see `Searched`
     tallies: dict[str, Tally] = field(default_factory=lambda: {kind: Tally() for kind in MOVES})
     leading: dict[int, Evaluated] = field(default_factory=dict)  # the first of each of the least latencies
 
-    def note(self, one: Evaluated) -> None:
+    def note(self, one: Evaluated, by: str) -> None:
         """Count a candidate among the fastest, if it is one of them."""
+        if not self.steps or one.latency_cycles < self.steps[-1].latency_cycles:
+            self.steps.append(SearchStep(one.number, one.latency_cycles, by))
         self.leading.setdefault(one.latency_cycles, one)
         for cycles in sorted(self.leading)[GLIMPSED:]:
             del self.leading[cycles]
@@ -222,9 +226,10 @@ def improved(
     if fastest is None:
         begins = tuple(plain_candidate(at_batch(request, networks, PLAIN, batch)) for batch in batches)
     state, notes, interrupted = None, [_seeds_note(seeds)], False
+    steps = [] if fastest is None else [SearchStep(0, latency(fastest), fastest.run.strategy)]
     try:
         with answered_later():
-            state = _begun(request, evaluator, begins, batches, budget)
+            state = _begun(request, evaluator, begins, batches, budget, steps)
             if state is not None:
                 _search(request, evaluator, state, budget, batches)
     except KeyboardInterrupt:
@@ -242,9 +247,11 @@ def improved(
     if request.options.effort is not Effort.LOW and not interrupted and seeds:
         begun = {one.run.strategy for one in seeds}
         others = [strategy_named(name) for name in outdone_by_best(request.options.effort) if name not in begun]
-        done, more = _not_slower_than(request, networks, done, others)
-        notes += more
-    return _named(done, notes)
+        found, more = _not_slower_than(request, networks, done, others)
+        if found is not done:
+            steps.append(SearchStep(evaluator.evaluations, latency(found), found.way.strategy))
+        done, notes = found, notes + more
+    return replace(_named(done, notes), searched=Searched(evaluator.evaluations, tuple(steps)))
 
 
 def _not_slower_than(
@@ -268,17 +275,22 @@ def _not_slower_than(
 
 
 def _begun(
-    request: Request, evaluator: Evaluator, begins: Sequence[Candidate], batches: Sequence[int], budget: Budget
+    request: Request,
+    evaluator: Evaluator,
+    begins: Sequence[Candidate],
+    batches: Sequence[int],
+    budget: Budget,
+    steps: list[SearchStep],
 ) -> _State | None:
-    """Where the search begins; None where nothing of that runs."""
+    """Where the search begins; None where nothing of that runs. What is faster than all before is added to `steps`."""
     found, tried = beginnings(request, evaluator, begins, batches, budget.instructions)
     if not found:
         return None
     best = min(found, key=latency_cycles)
     lines = [Line([one]) for one in found if one.latency_cycles <= FAR * best.latency_cycles]
-    state = _State(best, lines, set(tried), best.latency_cycles)
+    state = _State(best, lines, set(tried), best.latency_cycles, steps)
     for one in found:
-        state.note(one)
+        state.note(one, START)
     return state
 
 
@@ -352,7 +364,7 @@ def _settled(
         return lowered_limit([begin]), int(HOPELESS * now.estimated_cycles)
 
     for kind, one in _tried(request, state, spending, (), 1.0, line, limits):
-        state.note(one)
+        state.note(one, kind)
         is_close = one.latency_cycles <= CLOSE * begin.latency_cycles
         cycles = spending.evaluator.glimpsed(one.candidate) if is_close else least
         gain = max(0.0, 1 - cycles / least)
@@ -377,7 +389,7 @@ def _try_moves(
     for kind, one in _tried(request, state, spending, batches, until, line, limits):
         state.learn(line, kind, max(0.0, 1 - one.latency_cycles / line.fastest.latency_cycles))
         line.add(one)
-        state.note(one)
+        state.note(one, kind)
 
 
 def _tried(

@@ -42,6 +42,7 @@ class Evaluated:
     estimated_cycles: int  # of its kernels one after the other
     lost_cycles: Mapping[str, int]  # by the last operator of a kernel: no unit of either class works all that time
     instructions: int  # of its program
+    number: int  # among the candidates that were simulated, from 1
     repeated: bool  # whether another candidate had come to the same kernels and places before
 
 
@@ -50,7 +51,7 @@ def latency_cycles(one: Evaluated) -> int:
     return one.latency_cycles
 
 
-_Times: TypeAlias = tuple[int, int, int, Mapping[str, int], int]  # what `Evaluated` has of it
+_Times: TypeAlias = tuple[int, int, int, Mapping[str, int], int, int]  # what `Evaluated` has of it
 
 
 class _Planned(NamedTuple):
@@ -80,7 +81,8 @@ class Evaluator:
 
     def __init__(self, request: Request, networks: Networks) -> None:
         self.request, self.networks = request, networks
-        self.instructions = 0  # that were simulated so far
+        self.evaluations = 0  # candidates that were simulated so far
+        self.instructions = 0  # of these
         self._most_steps: dict[bool, int] = {}  # of a candidate: as `LONGER` says of the first, with blocks or without
         self._shared: dict[tuple[int, Rewriting], _Shared] = {}
         self._refined: tuple[Candidate, Compilation] | None = None  # the fastest that was
@@ -148,7 +150,8 @@ class Evaluator:
         if steps > self._most_steps.setdefault(bool(candidate.streams), max(SHORT, LONGER * steps)):
             raise DoesNotFit(f"{graph.name}: a candidate of {steps:,} steps is not simulated.")
         latency, as_lowered, lost, length = self._simulated(candidate, schedule, shared.lowered, limit_cycles)
-        times = latency, as_lowered, planned.estimated_cycles, lost, length
+        self.evaluations += 1
+        times = latency, as_lowered, planned.estimated_cycles, lost, length, self.evaluations
         shared.simulated[known] = times
         return Evaluated(candidate, *times, repeated=False)
 
