@@ -53,6 +53,13 @@ COMMANDS = (
         ("test_best::test_a_plan_of_fused_blocks_that_is_faster_is_taken",),
     ),
     Mutant(
+        "what a search simulates for nothing is not on its curve",
+        "pipeline/search/evaluate.py",
+        "self.evaluations += 1",
+        "self.evaluations += limit_cycles is None or as_lowered < limit_cycles",
+        ("test_best::test_the_search_curve_is_the_least_latency_after_each_simulation",),
+    ),
+    Mutant(
         "searches of tiles are not counted",
         "schedule/tilings.py",
         "self._made.searches += 1",
