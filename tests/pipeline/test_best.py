@@ -450,6 +450,22 @@ def test_the_search_begins_with_others_where_none_of_these_fits(effort, monkeypa
     assert "stay-in-lb" in begun_with(compiled("resnet18", effort=effort))
 
 
+def test_the_search_curve_begins_with_the_first_candidate_where_no_strategy_fits(monkeypatch):
+    """There is nothing before the search then, and the report says so of no number of candidates."""
+
+    def nothing(request, networks, strategy, *rest):
+        raise DoesNotFit(f"{strategy.name} does not fit.", "another strategy")
+
+    searched = compile_module._searched
+    monkeypatch.setattr(compile_module, "_searched", lambda *a: (searched if a[2].name == "best" else nothing)(*a))
+    monkeypatch.setitem(search.BUDGETS, Effort.LOW, Budget(6, 10**9))
+    report = compiled("resnet18").report
+    assert report.searched.steps[0].evaluations >= 1
+    assert report.searched.steps[0].by == START
+    assert report.searched.steps[-1].latency_cycles == report.latency_cycles
+    assert "\n           1   " in report.page().split("\nSearch: the fastest")[1]
+
+
 @pytest.mark.parametrize("machine", ["toy", pytest.param("mlu100", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("network", first(2, NETWORKS))
 def test_no_schedule_is_faster_than_its_bound(network, machine, monkeypatch):

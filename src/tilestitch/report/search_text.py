@@ -14,10 +14,10 @@ def search_lines(report: Report, searched: Searched) -> list[str]:
     rows: list[Row] = []
     shown = None
     for evaluations in (*_round_numbers(searched.evaluations), searched.evaluations):
-        step = max((one for one in searched.steps if one.evaluations <= evaluations), key=lambda one: one.evaluations)
-        if step is shown and evaluations < searched.evaluations:
+        known = [one for one in searched.steps if one.evaluations <= evaluations]
+        if not known or (known[-1] is shown and evaluations < searched.evaluations):
             continue
-        shown = step
+        step = shown = known[-1]
         cells = f"{evaluations:,}", f"{step.latency_cycles:,} cycles"
         if report.batches == 1:  # the bound is of one batch
             cells += (f"{step.latency_cycles / report.bound_cycles:,.2f} x",)
