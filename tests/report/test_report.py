@@ -385,7 +385,7 @@ def test_a_search_is_shown_as_its_curve(report):
     for name in keys(found):
         assert re.search(rf"`[^`]*\b{name}\b[^`]*`", DOCUMENTED), f"docs/report.md does not explain {name}"
     assert report_text(replace(report, searched=Searched(0, steps[:1]))).count("graphturbo\n") == 1
-    late = Searched(9, (*steps[2:3], SearchStep(9, bound, "fuse"), SearchStep(9, bound, "astitch")))  # 0 to 2 found none
+    late = Searched(9, (*steps[2:3], SearchStep(9, bound, "fuse"), SearchStep(9, bound, "astitch")))
     rows = report_text(replace(report, searched=late)).split("\nSearch")[1].split("\n\n")[0].splitlines()[3:]
     assert [(row.split()[0], row.split()[-1]) for row in rows] == [("5", "tiles"), ("9", "astitch")]
 
