@@ -174,7 +174,7 @@ def test_the_search_curve_is_drawn_for_what_was_searched(browser, tmp_path):
     assert browser.complaints() == []
     rows = [(number_in(row[0]), number_in(row[1]), row[3]) for row in browser.rows("steps")]
     assert rows == [(one.evaluations, one.latency_cycles, one.by) for one in steps]
-    assert sum(browser.pixels("search").values()) > 500
+    assert browser.pixels("search")[0x1B1F24] > 250  # the line, in the colour of ink
     said = "return document.getElementById('search-step').textContent"
     assert f"{report.searched.evaluations} candidates were simulated" in browser.run(said)
     press = "document.querySelector('#search canvas').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))"
@@ -183,6 +183,7 @@ def test_the_search_curve_is_drawn_for_what_was_searched(browser, tmp_path):
         browser.settle()
         assert f"{one.latency_cycles:,} cycles (simulated), " in browser.run(said)
         assert browser.run(said).endswith(f"made by {one.by}")
+        assert browser.pixels("search")[0x0072B2] > 30  # the point that is chosen
     browser.choose("strategy", "graphturbo")
     browser.wait("return document.documentElement.dataset.drawn === 'graphturbo'")
     assert browser.run("return document.getElementById('search').getBoundingClientRect().height") == 0

@@ -6,6 +6,7 @@ import { element, scrolled, table } from "./dom";
 import { count, counted, cycles, fixed, percent } from "./format";
 import type { Page, Pane } from "./pane";
 import type { Searched, SearchStep } from "./run";
+import type { State } from "./selection";
 
 export class SearchPane implements Pane {
   readonly element = element("section", { id: "search", "data-pane": "search" });
@@ -23,7 +24,7 @@ export class SearchPane implements Pane {
       selected: () => this.selected,
       select: (at) => {
         this.selected = at;
-        this.draw();
+        this.paint();
       },
       describe: (at) => [this.described(this.steps[at])],
     });
@@ -59,7 +60,11 @@ export class SearchPane implements Pane {
     );
   }
 
-  draw(): void {
+  draw(changed: ReadonlySet<keyof State>): void {
+    if (changed.has("strategy")) this.paint();
+  }
+
+  private paint(): void {
     if (this.searched === undefined) return;
     const points: ChartPoint[] = this.steps.map((step) => ({
       x: step.evaluations,
