@@ -53,6 +53,13 @@ COMMANDS = (
         ("test_best::test_a_plan_of_fused_blocks_that_is_faster_is_taken",),
     ),
     Mutant(
+        "a sub-graph that no candidate had is taken to cost no more than its kernels",
+        "pipeline/search/cutting.py",
+        "costs[part] = cycles + surcharge",
+        "costs[part] = cycles",
+        ("test_cutting::test_no_other_cuts_cost_less",),
+    ),
+    Mutant(
         "what a search simulates for nothing is not on its curve",
         "pipeline/search/evaluate.py",
         "self.evaluations += 1",

@@ -5,7 +5,8 @@ attention as one kernel, and sums in a ring. The first part of the budget goes t
 shares, then to the faster half of them, until one is left. The next move is of the kind that gained most a try of late.
 A candidate that is faster than all others is changed next; where its neighbours are exhausted, the next faster one is.
 The last part of the budget goes to moves that depend on what else was decided: they begin anew with the fastest.
-Behind it some moves are tried of the fastest, however much was spent, and others as part of a budget of their own.
+Then what was simulated is put together anew where that should be faster (`cutting`). Behind it some moves are tried of
+the fastest, however much was spent, and others as part of a budget of their own.
 Nothing depends on a clock or on chance.
 """
 
@@ -21,6 +22,7 @@ from tilestitch.ir.searched import START, Searched, SearchStep
 from tilestitch.pipeline.batches import latency, not_slower
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
+from tilestitch.pipeline.search import cutting
 from tilestitch.pipeline.search.beginnings import FAR, beginnings, lowered_limit
 from tilestitch.pipeline.search.candidate import NAME, Candidate, candidate_of, plain_candidate
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator, latency_cycles
@@ -47,6 +49,7 @@ SETTLING = (*POLISHING, "compact")
 SURE = 0.004  # a smaller gain at a glimpse may be none once refined in full: then what was moved is refined, too
 CLOSE = 1.02  # what takes longer than it by this factor, before either is refined, is not glimpsed
 LATER = ("binding", "divide", "across")  # what is tried of the last beginning: it seldom decides which one is the best
+VAIN_CUTS = 6  # so many other cuts are tried behind one another that gain nothing
 UNFIT = 4  # so many candidates that do not fit or are slow by estimate count as one that was simulated
 KNOWN = 16  # so many that come to what was simulated before do
 BARREN = 10  # after so many of a kind that were not simulated, one behind the other, it rests until another gains
@@ -168,13 +171,15 @@ class _State:
     seen: set[Candidate]
     first_cycles: int  # of the best beginning
     steps: list[SearchStep]  # see `Searched`
-    tallies: dict[str, Tally] = field(default_factory=lambda: {kind: Tally() for kind in MOVES})
+    tallies: dict[str, Tally] = field(default_factory=lambda: {kind: Tally() for kind in (*MOVES, cutting.KIND)})
     leading: dict[int, Evaluated] = field(default_factory=dict)  # the first of each of the least latencies
+    simulated: list[Evaluated] = field(default_factory=list)  # all, in their order
 
     def note(self, one: Evaluated, by: str) -> None:
         """Count a candidate among the fastest, if it is one of them."""
         if not self.steps or one.latency_cycles < self.steps[-1].latency_cycles:
             self.steps.append(SearchStep(one.number, one.latency_cycles, by))
+        self.simulated.append(one)
         self.leading.setdefault(one.latency_cycles, one)
         for cycles in sorted(self.leading)[GLIMPSED:]:
             del self.leading[cycles]
@@ -317,6 +322,8 @@ def _try_last(request: Request, spending: _Spending, state: _State) -> None:
     polishes = spending.budget.candidates > 0 and not is_low
     last = [kind for kind in LAST if not is_low or kind not in DEAR]
     if polishes:
+        state.lines[0].add(state.best)
+        _try_cuts(request, state, spending.evaluator, state.lines[0])
         _try_moves(request, state, spending, (), spending.share + POLISH, Line([state.best], kinds=POLISHING))
     polished = state.best
     for one in sorted(state.lines[0].found, key=latency_cycles)[:COMPACTED]:
@@ -325,11 +332,36 @@ def _try_last(request: Request, spending: _Spending, state: _State) -> None:
     if polishes:
         line = Line([polished], kinds=POLISHING)
         _try_moves(request, state, spending, (), spending.share + AGAIN, line)
+        _try_cuts(request, state, spending.evaluator, line)
         if line.fastest is not polished:
             _try_moves(request, state, spending, (), inf, Line([line.fastest], greedy=True, kinds=last))
     if not is_low:
         for one in _promising(request, spending, state):
             _try_moves(request, state, spending, (), inf, Line([one], greedy=True, kinds=AT_LAST))
+
+
+def _try_cuts(request: Request, state: _State, evaluator: Evaluator, line: Line) -> None:
+    """The fastest of a line with other cuts, while what was simulated tells of cheaper ones and some are faster."""
+    refused, tally, in_vain = set[cutting.Part](), state.tallies[cutting.KIND], 0
+    while in_vain < VAIN_CUTS:
+        best = line.fastest
+        found = cutting.cheapest_cuts(evaluator.graph(best.candidate), best, state.simulated, refused)
+        if found is None:
+            return
+        in_vain += 1
+        one = None
+        if found.candidate not in state.seen:
+            state.seen.add(found.candidate)
+            request.progress(f"search ({best.latency_cycles:,} cycles)", in_vain, VAIN_CUTS)
+            one = evaluator.evaluate(found.candidate, lowered_limit([best]), int(HOPELESS * best.estimated_cycles))
+        if one is None or one.repeated:
+            refused.update(found.parts)
+            tally.add(None)
+            continue
+        tally.add(max(0.0, 1 - one.latency_cycles / best.latency_cycles))
+        line.add(one)
+        state.note(one, cutting.KIND)
+        in_vain = 0 if line.fastest is one else in_vain
 
 
 def _promising(request: Request, spending: _Spending, state: _State) -> list[Evaluated]:

@@ -41,6 +41,7 @@ class Evaluated:
     lowered_cycles: int  # the latency with the instructions in the order in which they were lowered
     estimated_cycles: int  # of its kernels one after the other
     lost_cycles: Mapping[str, int]  # by the last operator of a kernel: no unit of either class works all that time
+    added_cycles: Mapping[str, int]  # by the same, to the end of all kernels before; the latency, all together
     instructions: int  # of its program
     number: int  # among the candidates that were simulated, from 1
     repeated: bool  # whether another candidate had come to the same kernels and places before
@@ -51,7 +52,7 @@ def latency_cycles(one: Evaluated) -> int:
     return one.latency_cycles
 
 
-_Times: TypeAlias = tuple[int, int, int, Mapping[str, int], int, int]  # what `Evaluated` has of it
+_Times: TypeAlias = tuple[int, int, int, Mapping[str, int], Mapping[str, int], int, int]  # what `Evaluated` has of it
 
 
 class _Planned(NamedTuple):
@@ -149,22 +150,23 @@ class Evaluator:
         steps = steps_of(schedule)
         if steps > self._most_steps.setdefault(bool(candidate.streams), max(SHORT, LONGER * steps)):
             raise DoesNotFit(f"{graph.name}: a candidate of {steps:,} steps is not simulated.")
-        latency, as_lowered, lost, length = self._simulated(candidate, schedule, shared.lowered, limit_cycles)
+        latency, as_lowered, lost, added, length = self._simulated(candidate, schedule, shared.lowered, limit_cycles)
         self.evaluations += 1
-        times = latency, as_lowered, planned.estimated_cycles, lost, length, self.evaluations
+        times = latency, as_lowered, planned.estimated_cycles, lost, added, length, self.evaluations
         shared.simulated[known] = times
         return Evaluated(candidate, *times, repeated=False)
 
     def _simulated(
         self, candidate: Candidate, schedule: Schedule, known: Lowered, limit_cycles: int | None
-    ) -> tuple[int, int, Mapping[str, int], int]:
-        """The latency of a schedule, that of its program as it was lowered, what its kernels lose, and its length."""
+    ) -> tuple[int, int, Mapping[str, int], Mapping[str, int], int]:
+        """The latency of a schedule, that of its program as it was lowered, what kernels lose and add, its length."""
         request = self.request
         program = lower(schedule, request.machine, lowered=known)
         self.instructions += len(program)
         trace = self._run(program)
         self._lowered = candidate, program, trace
         latency = as_lowered = trace.latency_cycles
+        fastest = trace
         if candidate.refined:  # which takes longer than all else, and is wanted in full where it is faster
             done = self.compiled(candidate)
             latency = given(done.trace).latency_cycles
@@ -175,8 +177,9 @@ class Evaluator:
             other = reordered(program, ticks, known.numbering.corners)
             if other is not None:
                 self.instructions += len(program)
-                latency = min(latency, self._run(other).latency_cycles)
-        return latency, as_lowered, _lost(schedule, program, trace), len(program)
+                fastest = min(trace, self._run(other), key=lambda one: one.latency_cycles)
+                latency = fastest.latency_cycles
+        return latency, as_lowered, _lost(schedule, program, trace), _added(schedule, fastest), len(program)
 
     def _run(self, program: Program) -> Trace:
         return run_program(program, self.request.machine, self.request.clusters)
@@ -255,4 +258,17 @@ def _lost(schedule: Schedule, program: Program, trace: Trace) -> dict[str, int]:
     found: dict[str, int] = {}
     for one, cycles in zip(schedule.kernels, (added - busiest).tolist(), strict=True):
         found[one.sink] = found.get(one.sink, 0) + max(0, cycles)
+    return found
+
+
+def _added(schedule: Schedule, trace: Trace) -> dict[str, int]:
+    """By the last operator of kernels: the cycles that these add to the end of all before, in all iterations."""
+    program, several = trace.program, len(schedule.kernels)
+    number = program.iteration.astype(np.int64) * several + program.kernel
+    ends = np.zeros(several * program.iterations, np.int64)
+    np.maximum.at(ends, number, trace.end_ticks)
+    added = np.diff(np.maximum.accumulate(ends) // trace.ticks_per_cycle, prepend=0)
+    found: dict[str, int] = {}
+    for one, cycles in zip(schedule.kernels * program.iterations, added.tolist(), strict=True):
+        found[one.sink] = found.get(one.sink, 0) + cycles
     return found
