@@ -19,6 +19,7 @@ from tilestitch.ops import is_contraction, is_elementwise
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.depthwise import least_folds_of, plain_on_matrix, results_in, whole_sizes_of
 from tilestitch.ops.partial_sums import is_partial_sum
+from tilestitch.ops.recomputed import is_again
 from tilestitch.ops.streaming import CARRY, is_block
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations, whole_product
 
@@ -245,8 +246,8 @@ def _is_weight_alone(graph: Graph, op: Operator) -> bool:
 
 
 def _counts(graph: Graph, op: Operator) -> bool:
-    """Whether a network needs an operator, as it does not need what cutting a softmax or a product adds to it."""
-    if is_partial_sum(op):
+    """Whether a network needs an operator, as it does not need what is computed again or what cutting adds to it."""
+    if is_partial_sum(op) or is_again(op):
         return False
     makers = (maker.kind for name in op.inputs for maker in graph.producers.get(name, ()))
     return CARRY not in (op.kind, *makers)

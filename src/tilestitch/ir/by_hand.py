@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tilestitch.hardware.accelerator import Level
-from tilestitch.ir.rewriting import Across, Band, Rewriting, SplitK, Stream
+from tilestitch.ir.rewriting import Across, Again, Band, Rewriting, SplitK, Stream
 from tilestitch.ir.tile_rule import KernelRule
 
 AxisCut: TypeAlias = tuple[int, int | tuple[int, ...]]  # an axis, and the number of pieces or the extent of each
@@ -79,13 +79,14 @@ class HandSchedule:
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
     lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
     in_place: bool = False  # whether results take the place of operands in GB too, as they do in LB
+    again: tuple[Again, ...] = ()  # operators that are computed once more, for some of those that read their results
 
     @property
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
         whole = self.joined, self.apart, self.folded
         several = tuple(self.bands), tuple(self.streams), tuple(self.split_k), tuple(self.across)
-        return Rewriting(*whole, *several, self.packed)
+        return Rewriting(*whole, *several, self.packed, tuple(self.again))
 
 
 @dataclass(frozen=True, slots=True)

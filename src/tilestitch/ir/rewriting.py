@@ -45,6 +45,14 @@ class Across:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """An operator that is computed once more, for some of those that read its result."""
+
+    operator: str
+    readers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rewriting:
     """What is rewritten: by default nothing."""
 
@@ -56,3 +64,4 @@ class Rewriting:
     split_k: tuple[SplitK, ...] = ()  # products in parts of their reduction, in the order of the network
     across: tuple[Across, ...] = ()  # products whose reduction is divided among cores, in the order of the network
     packed: bool = False  # whether small constants lie together, so that one transfer brings those of several operators
+    again: tuple[Again, ...] = ()  # what is computed once more, in an order in which it is rewritten

@@ -14,6 +14,7 @@ from tilestitch.ir.graph import Attribute, Graph, Operator
 from tilestitch.ops import RULES, VIEWS, generic
 from tilestitch.ops.functions import FUNCTIONS
 from tilestitch.ops.partial_sums import PARTIAL
+from tilestitch.ops.recomputed import AGAIN
 from tilestitch.ops.streaming import BLOCK_OF
 
 _MANY = 2**31
@@ -55,7 +56,7 @@ def _faults(op: Operator) -> Iterator[str]:
 
 def _attribute_faults(op: Operator, known: Known) -> Iterator[str]:
     found = dict(op.attributes)
-    needed, optional = dict(known.attributes), dict(known.optional)
+    needed, optional = dict(known.attributes), {**known.optional, AGAIN: int}
     if op.kind == generic.KIND:  # the dims of each operand and result
         needed |= {f"read.{number}": tuple for number in range(len(op.reads))}
         needed |= {f"write.{number}": tuple for number in range(len(op.writes))}

@@ -459,7 +459,7 @@ def _unblocked(done: Compilation) -> Graph:
     """The network of a schedule, with every softmax and product whole: what parts of them round is no excuse."""
     partition = given(done.partition)
     asked = partition.schedule.rewriting if isinstance(partition, ByHand) else Rewriting()
-    whole = replace(asked, streams=(), split_k=(), across=())
+    whole = replace(asked, streams=(), split_k=(), across=(), again=())
     return given(done.schedule).graph if whole == asked else composed_graph(given(done.simplified), whole)[0]
 
 

@@ -22,7 +22,7 @@ from tilestitch.ir.forms.program_form import program_in, program_text
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Groups, Partition, SubGraphs
 from tilestitch.ir.program import Program
-from tilestitch.ir.rewriting import Across, Band, Rewriting, SplitK, Stream
+from tilestitch.ir.rewriting import Across, Again, Band, Rewriting, SplitK, Stream
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import BlockRun, Home, Kernel, PieceRun
 from tilestitch.ir.verify_schedule import verify_partition, verify_schedule
@@ -197,9 +197,9 @@ def rewriting_in(start: Started) -> Rewriting:
     where = f"{start.where}: partition: schedule"
     bands = _several(schedule, "bands", Band, where)
     streams, splits = _several(schedule, "streams", Stream, where), _several(schedule, "split_k", SplitK, where)
-    across = _several(schedule, "across", Across, where)
+    across, again = _several(schedule, "across", Across, where), _several(schedule, "again", Again, where)
     whole = "joined" in asked, "apart" in asked, "folded" in asked
-    return Rewriting(*whole, bands, streams, splits, across, "packed" in asked)
+    return Rewriting(*whole, bands, streams, splits, across, "packed" in asked, again)
 
 
 def _several(schedule: Fields, name: str, kind: type[T], where: str) -> tuple[T, ...]:

@@ -14,6 +14,7 @@ from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.verify import verify_graph
 from tilestitch.kernels.runnable import by_units
 from tilestitch.passes.across import with_reductions_across
+from tilestitch.passes.again import with_operators_again
 from tilestitch.passes.banded import with_bands
 from tilestitch.passes.folding import folded
 from tilestitch.passes.joined import joined
@@ -75,10 +76,11 @@ def composed_graph(
     streaming = (partial(with_streams, streams=rewriting.streams),) if rewriting.streams else ()
     splitting = (partial(with_split_k, splits=rewriting.split_k),) if rewriting.split_k else ()
     dividing = (partial(with_reductions_across, asked=rewriting.across),) if rewriting.across else ()
+    repeating = (partial(with_operators_again, asked=rewriting.again),) if rewriting.again else ()
     joining = (joined,) if rewriting.joined else ()
     parting = (in_parts,) if rewriting.apart else ()
     packing = (packed,) if rewriting.packed else ()
-    for change in (*folding, *streaming, *splitting, *dividing, *joining, *parting, *packing):
+    for change in (*folding, *streaming, *splitting, *dividing, *repeating, *joining, *parting, *packing):
         graph, parts = change(graph)
         now = {old: tuple(dict.fromkeys(one for name in names for one in parts[name])) for old, names in now.items()}
     verify_graph(graph)

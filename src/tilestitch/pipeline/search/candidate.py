@@ -8,7 +8,7 @@ from tilestitch.ir.by_hand import DEPTH_FIRST, HandGroup, HandItem, HandSchedule
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import ByHand, Kernels, SubGraphs
-from tilestitch.ir.rewriting import Across, Band, Rewriting, SplitK, Stream
+from tilestitch.ir.rewriting import Across, Again, Band, Rewriting, SplitK, Stream
 from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.pipeline.compilation import Compilation, given
@@ -76,12 +76,13 @@ class Candidate:
     across: tuple[Across, ...] = ()  # products whose reduction is divided among cores, in the same order
     packed: bool = False  # whether small constants lie together, so that one transfer brings those of several operators
     in_place: bool = False  # whether results take the place of operands in GB too, as they do in LB
+    again: tuple[Again, ...] = ()  # what is computed once more, in an order in which it is rewritten
 
     @property
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
         several = self.bands, self.streams, self.split_k, self.across
-        return Rewriting(self.joined, self.apart, self.folded, *several, self.packed)
+        return Rewriting(self.joined, self.apart, self.folded, *several, self.packed, self.again)
 
     @property
     def together(self) -> tuple[str, ...]:
@@ -141,6 +142,7 @@ class Candidate:
             rules=self.rules,
             lean=True,
             in_place=self.in_place,
+            again=self.again,
         )
         if any(cut.scope is not None for cut in self.cuts):
             schedule = replace(schedule, order=self._items(graph, schedule))
