@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import onnx
 import pytest
 
@@ -66,7 +67,7 @@ def test_later_readers_read_what_is_computed_again():
 
 
 def test_readers_share_what_is_computed_again_for_them():
-    """It comes before the first of them and does its work; what is asked for alone gets a name and tensor of its own."""
+    """It comes before the first of them and does its work; one that is asked for alone has its own name and tensor."""
     net = Net()
     wide = net.op("Exp", net.input("N", 6), name="exp")
     ends = [net.op("Mul", wide, net.op("Relu", wide, name=f"relu{at}"), name=f"mul{at}") for at in range(3)]
@@ -102,6 +103,20 @@ def test_other_machines_run_it_as_well(machine):
     wide = net.op("MatMul", net.input("N", 8, 16), net.random(16, 24), name="wide")
     early = net.op("MatMul", net.op("Relu", wide, name="relu"), net.random(24, 24), name="early")
     assert_passed(again(net.model(net.op("Add", early, wide, name="late")), Again("wide", ("late",)), machine=machine))
+
+
+@pytest.mark.parametrize("machine", ["toy", "goya"])
+def test_what_comes_to_its_reader_from_outside_is_a_kernel_of_its_own(machine):
+    """The second operand of a product, and what rows are picked of."""
+    net = Net()
+    wide = net.op("Add", net.input("N", 16, 1), net.input("N", 1, 16), name="wide")
+    soft = net.op("Softmax", net.op("MatMul", wide, net.random(16, 16), name="early"), name="soft")
+    rows = net.op("Gather", wide, net.constant(np.array([3, 4, 15, 0])), axis=1, name="rows")
+    model = net.model(net.op("MatMul", soft, wide, name="late"), rows)
+    done = again(model, Again("wide", ("rows",)), Again("wide", ("late",)), machine=machine)
+    assert_passed(done)
+    kernels = {one.operators for one in given(done.schedule).kernels}
+    assert kernels >= {("wide",), ("wide.again",), ("rows",), ("wide.again.1",), ("late",)}
 
 
 @pytest.mark.parametrize("machine", ["stcp920-paper", "mlu100", "toy"])

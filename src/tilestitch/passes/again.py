@@ -11,6 +11,7 @@ from dataclasses import replace
 from tilestitch.base.errors import InputError, printable
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.rewriting import Again
+from tilestitch.ops import is_contraction
 from tilestitch.ops.partial_sums import is_partial_sum
 from tilestitch.ops.recomputed import AGAIN, is_again
 from tilestitch.ops.streaming import CARRY, is_block
@@ -42,6 +43,24 @@ def with_operators_again(graph: Graph, asked: Sequence[Again]) -> Split:
                 at = names.index(first)
                 became[old] = (*names[:at], twin, *names[at:])
     return graph, became
+
+
+def ends_of_again(graph: Graph) -> frozenset[str]:
+    """Operators behind which a kernel ends: what is computed again and comes to its reader from outside.
+
+    That is the second operand of a product, or what rows are picked of.
+    """
+    return frozenset(
+        op.name
+        for op in graph.operators
+        if is_again(op) and any(_from_outside(reader, op.outputs[0]) for reader in graph.readers[op.name])
+    )
+
+
+def _from_outside(reader: Operator, tensor: str) -> bool:
+    several = reader.reads[1:2] if is_contraction(reader) else ()
+    picked = (read for read in reader.reads if read.indirect_axis is not None)
+    return any(read.tensor == tensor for read in (*several, *picked))
 
 
 def _expected(graph: Graph, one: Again) -> tuple[Operator, list[Operator]]:

@@ -14,7 +14,7 @@ from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.verify import verify_graph
 from tilestitch.kernels.runnable import by_units
 from tilestitch.passes.across import with_reductions_across
-from tilestitch.passes.again import with_operators_again
+from tilestitch.passes.again import ends_of_again, with_operators_again
 from tilestitch.passes.banded import with_bands
 from tilestitch.passes.folding import folded
 from tilestitch.passes.joined import joined
@@ -51,7 +51,7 @@ def compose_views(
     expect_compilable(machine)
     graph, now = composed_graph(simplified) if known is None else known
     grouped = {name for names in now.values() for name in names}
-    closed = ends_of_blocks(graph) | ends_of_parts(graph)
+    closed = ends_of_blocks(graph) | ends_of_parts(graph) | ends_of_again(graph)
     kernels = []
     for group in groups:
         members = sorted((name for old in group.operators for name in now[old]), key=graph.position.__getitem__)

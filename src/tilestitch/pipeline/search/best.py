@@ -41,6 +41,8 @@ POLISHING = ("fuse", "tiles", "park", "divide", "bring", "halves", "unfuse", "bo
 COMPACTED = 10  # so many of the fastest are compacted, also where the budget is spent: most come to what they were
 LAST = ("together", "pick", "pack")  # tried of what was found, also where the budget is spent
 DEAR = ("together", "pack")  # those of them that are left out with low effort: all kernels are lowered again
+ANEW = ("again",)  # tried of the fastest behind all these, with more than low effort: few networks have any
+ANEW_SHARE = 0.1  # of the budget more goes there at most, and more for the moves above where it gains
 AT_LAST = ("refine",)  # tried behind them, with more than low effort: it simulates many orders
 GLIMPSED = 6  # so many of the fastest, of which it is tried of the one that is the fastest at a glimpse
 MOST_GLIMPSED = 240_000  # instructions of these, all together: of long programs fewer are looked at, or none
@@ -102,7 +104,7 @@ class Line:
 
     found: list[Evaluated]
     greedy: bool = False  # whether only the fastest is gone on from
-    kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in (*LATER, "compact", *LAST, *AT_LAST))
+    kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in (*LATER, "compact", *LAST, *ANEW, *AT_LAST))
     open: dict[int, dict[str, Iterator[Candidate]]] = field(default_factory=dict)  # moves left, by place among these
     # What the next move of a kind may gain: the mean of what they took away, the latest counting most.
     promise: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MOVES, EXPECTED_GAIN))
@@ -335,6 +337,7 @@ def _try_last(request: Request, spending: _Spending, state: _State) -> None:
         _try_cuts(request, state, spending.evaluator, line)
         if line.fastest is not polished:
             _try_moves(request, state, spending, (), inf, Line([line.fastest], greedy=True, kinds=last))
+        _try_anew(request, spending, state)
     if not is_low:
         for one in _promising(request, spending, state):
             _try_moves(request, state, spending, (), inf, Line([one], greedy=True, kinds=AT_LAST))
@@ -362,6 +365,22 @@ def _try_cuts(request: Request, state: _State, evaluator: Evaluator, line: Line)
         line.add(one)
         state.note(one, cutting.KIND)
         in_vain = 0 if line.fastest is one else in_vain
+
+
+def _try_anew(request: Request, spending: _Spending, state: _State) -> None:
+    """Moves of the fastest that the others do without; where they gain nothing, all goes on as if they were not there.
+
+    Where they do, it is gone on from what they came to.
+    """
+    evaluator, before, leading = spending.evaluator, state.best, dict(state.leading)
+    own = _Spending(spending.budget, evaluator, evaluator.tilings, evaluator.instructions)
+    _try_moves(request, state, own, (), ANEW_SHARE, Line([before], greedy=True, kinds=ANEW))
+    if state.best is before:
+        state.leading = leading
+    else:
+        _try_moves(request, state, own, (), own.share + POLISH, Line([state.best], kinds=POLISHING))
+    spending.tilings_before += evaluator.tilings - own.tilings_before
+    spending.instructions_before += evaluator.instructions - own.instructions_before
 
 
 def _promising(request: Request, spending: _Spending, state: _State) -> list[Evaluated]:

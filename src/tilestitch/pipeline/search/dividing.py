@@ -22,7 +22,7 @@ SUM_BYTES = 4  # of what a part comes to
 def across(scene: Scene) -> Iterator[Candidate]:
     """All products of few results in the parts of which a core brings least; then those that are alike, in others."""
     candidate, graph, cores = scene.candidate, scene.graph, len(scene.machine.cores)
-    if candidate.joined or candidate.apart:
+    if candidate.joined or candidate.apart or candidate.again:
         return
     kernel_of = {kernel[-1]: kernel for kernel in candidate.kernels}
     least: dict[str, int] = {}

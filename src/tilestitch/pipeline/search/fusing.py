@@ -1,6 +1,6 @@
 """Which kernels become one, and which fall apart: moves of the search that change the grouping of operators."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tilestitch.hardware.accelerator import Accelerator
@@ -38,6 +38,13 @@ def with_attention(candidate: Candidate, graph: Graph, machine: Accelerator) -> 
     alike = _fusable(graph, kernels, machine)
     found = [chain for chains in alike for chain in chains if _is_attention(graph, machine, kernels, chain)]
     return _fused(graph, candidate, found) if found else candidate
+
+
+def with_readers(candidate: Candidate, graph: Graph, machine: Accelerator, sinks: Collection[str]) -> Candidate:
+    """The candidate with kernels that end with some operators fused with the one that alone reads each, if any can."""
+    kernels = candidate.kernels
+    pairs = (chain for chains in _fusable(graph, kernels, machine) for chain in chains if len(chain) == 2)
+    return _fused(graph, candidate, [pair for pair in pairs if kernels[pair[0]][-1] in sinks])
 
 
 def unfuse(scene: Scene) -> Iterator[Candidate]:

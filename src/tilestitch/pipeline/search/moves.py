@@ -10,6 +10,7 @@ from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, Once, TileRoom, TileRule
+from tilestitch.pipeline.search.again import again
 from tilestitch.pipeline.search.banding import band
 from tilestitch.pipeline.search.borders import borders
 from tilestitch.pipeline.search.candidate import Candidate, Cut
@@ -110,11 +111,11 @@ def bring(scene: Scene) -> Iterator[Candidate]:
     picking = _picked(graph)
     if set(picking.values()) & set(graph.producers):
         yield replace(candidate, picks=not candidate.picks)
-    again = _brought_again(scene)
-    alike = sorted(scene.alike, key=lambda sinks: -sum(map(again.__getitem__, sinks)))
+    repeated = _brought_again(scene)
+    alike = sorted(scene.alike, key=lambda sinks: -sum(map(repeated.__getitem__, sinks)))
     all_once = {one.sink for one in candidate.rules if one.once is Once.ALL}
     others = tuple(sink for sink in candidate.sinks if sink not in all_once)
-    several: list[Sequence[str]] = [sinks for sinks in alike if any(map(again.__getitem__, sinks))]
+    several: list[Sequence[str]] = [sinks for sinks in alike if any(map(repeated.__getitem__, sinks))]
     # As a whole they come far ahead, so that tiles need not be small for the next ones to come.
     asked: list[tuple[Sequence[str], Once, TileRule | None]] = [(sinks, Once.ALL, None) for sinks in several[:1]]
     asked += [(others, Once.KERNEL, WHOLE_ROOM), (others, Once.KERNEL, None), (others, Once.SMALL, None)]
@@ -341,6 +342,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "bring": bring,
     "divide": divide,
     "across": across,
+    "again": again,
     "part": part,
     "merge": merge,
     "axis": axes,

@@ -7,6 +7,7 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.kernels.runnable import by_units
+from tilestitch.passes.again import ends_of_again
 from tilestitch.passes.folding import folded
 from tilestitch.passes.joined import joined
 from tilestitch.passes.packed import packed
@@ -56,7 +57,7 @@ def in_terms_of(
 ) -> Candidate:
     """The candidate of a network in which other operators do the work of those that were there."""
     kernels, cuts = list[tuple[str, ...]](), list[Cut]()
-    closed = ends_of_parts(graph)
+    closed = ends_of_parts(graph) | ends_of_again(graph)
     for kernel in candidate.kernels:
         names = sorted({one for name in kernel for one in now[name]}, key=graph.position.__getitem__)
         for own in kernels_of(graph, [graph.by_name[name] for name in names], closed):
