@@ -64,7 +64,7 @@ def _attribute_faults(op: Operator, known: Known) -> Iterator[str]:
         needed |= _STEPS[op.kind]
     for name, value in found.items():
         if name not in needed and name not in optional:
-            all_known = ", ".join((*needed, *optional)) or "none"
+            all_known = ", ".join((*needed, *known.optional)) or "none"
             yield f"has an unknown attribute {name!r}; known: {all_known}"
         elif not _is_of(value, (needed | optional)[name]):
             yield f"attribute {name!r} is {str(value)[:40]!r}; expected {_WORDS[(needed | optional)[name]]}"
