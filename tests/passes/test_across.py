@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.helpers.pairs import first
 from tests.helpers.perceptrons import perceptron
+from tests.helpers.scenes import scene_of
 from tests.helpers.verified import machine_named
 from tilestitch import api
 from tilestitch.base.dtypes import DType
@@ -24,12 +25,10 @@ from tilestitch.ir.verify import verify_graph
 from tilestitch.passes import simplify
 from tilestitch.passes.across import reduction_loop, with_reductions_across
 from tilestitch.pipeline.compilation import Compilation, given
-from tilestitch.pipeline.compile import requested, resume_network
-from tilestitch.pipeline.networks import Networks
+from tilestitch.pipeline.compile import resume_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.search.candidate import Candidate, candidate_of
 from tilestitch.pipeline.search.dividing import across
-from tilestitch.pipeline.search.evaluate import Evaluator
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stage_files import stage_text, started
 from tilestitch.pipeline.views import composed_graph
@@ -140,19 +139,9 @@ def test_what_cannot_be_divided_is_refused():
         with_reductions_across(graph, (Across("second", 2), Across("second.parts", 2)))
 
 
-def searched(machine: str, network: onnx.ModelProto = NARROW) -> tuple[Evaluator, Scene]:
-    """What evaluates candidates of a network on a machine, and one with what its kernels lose."""
-    done = api.compile(network, machine, strategy="graphturbo", batch=1)
-    request = requested(network, "network", machine_named(machine), done.options)
-    evaluator = Evaluator(request, Networks(network, "network", fold_bn=True))
-    begin = given(candidate_of(done))
-    one = given(evaluator.evaluate(begin))
-    return evaluator, Scene(begin, evaluator.graph(begin), request.machine, one.lost_cycles, (1,))
-
-
 def test_the_search_divides_products_of_few_results():
     """A candidate takes the cycles of its full compilation, and others can be divided beside it."""
-    evaluator, scene = searched("ascend910")
+    evaluator, scene = scene_of(NARROW, "ascend910")
     found: list[Candidate] = list(across(scene))
     assert {one.across for one in found} >= {(Across("second", 16),), (Across("second", 4),)}
     assert all(one.across for one in found)
@@ -166,7 +155,7 @@ def test_the_search_divides_products_of_few_results():
 
 def test_products_can_be_divided_one_after_another():
     """What is divided is said in the order of the network, whichever came first."""
-    evaluator, scene = searched("ascend910", perceptron(rows=8, width=64, hidden=1024))
+    evaluator, scene = scene_of(perceptron(rows=8, width=64, hidden=1024), "ascend910")
     begin = next(one for one in across(scene) if [asked.operator for asked in one.across] == ["second"])
     others = list(across(replace(scene, candidate=begin, graph=evaluator.graph(begin))))
     assert others
@@ -176,7 +165,7 @@ def test_products_can_be_divided_one_after_another():
 
 
 def test_products_of_many_results_are_left_whole():
-    _, scene = searched("toy")
+    _, scene = scene_of(NARROW)
     wide = perceptron(rows=512, width=64, hidden=64)
     done = api.compile(wide, "toy", strategy="graphturbo", batch=1)
     graph = given(done.graph)

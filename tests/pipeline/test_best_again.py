@@ -6,38 +6,24 @@ import onnx
 
 from tests.helpers.forks import shifted_sum
 from tests.helpers.graphs import Net
+from tests.helpers.scenes import scene_of
 from tests.helpers.verified import machine_named
-from tilestitch import api
 from tilestitch.ir.choices import Effort
 from tilestitch.ir.partition import ByHand
 from tilestitch.ir.rewriting import Again
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.tile_rule import KernelRule, Once
 from tilestitch.pipeline.compilation import Compilation, given
-from tilestitch.pipeline.compile import compile_network, requested
-from tilestitch.pipeline.networks import Networks
+from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.search import best as search
 from tilestitch.pipeline.search.again import again
 from tilestitch.pipeline.search.best import Budget
-from tilestitch.pipeline.search.candidate import candidate_of
 from tilestitch.pipeline.search.dividing import across
-from tilestitch.pipeline.search.evaluate import Evaluator
 from tilestitch.pipeline.search.parting import pack
-from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.strategies import strategy_named
 
 TWICE = Again("double", ("shift",)), Again("sum", ("double.again",))
-
-
-def scene_of(network: onnx.ModelProto, machine: str = "toy") -> tuple[Evaluator, Scene]:
-    """What evaluates candidates of a network on a machine, and one with what its kernels lose."""
-    done = api.compile(network, machine, strategy="graphturbo", batch=1)
-    request = requested(network, "network", machine_named(machine), done.options)
-    evaluator = Evaluator(request, Networks(network, "network", fold_bn=True))
-    begin = given(candidate_of(done))
-    one = given(evaluator.evaluate(begin))
-    return evaluator, Scene(begin, evaluator.graph(begin), request.machine, one.lost_cycles, (1,))
 
 
 def searched(network: onnx.ModelProto, machine: str) -> Compilation:

@@ -247,9 +247,7 @@ def _is_weight_alone(graph: Graph, op: Operator) -> bool:
 
 def _counts(graph: Graph, op: Operator) -> bool:
     """Whether a network needs an operator, as it does not need what is computed again or what cutting adds to it."""
-    if is_partial_sum(op):
-        return False
-    if is_again(op):
+    if is_partial_sum(op) or is_again(op):
         return False
     makers = (maker.kind for name in op.inputs for maker in graph.producers.get(name, ()))
     return CARRY not in (op.kind, *makers)

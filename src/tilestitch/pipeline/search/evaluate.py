@@ -41,7 +41,7 @@ class Evaluated:
     lowered_cycles: int  # the latency with the instructions in the order in which they were lowered
     estimated_cycles: int  # of its kernels one after the other
     lost_cycles: Mapping[str, int]  # by the last operator of a kernel: no unit of either class works all that time
-    added_cycles: Mapping[str, int]  # by the same, to the end of all kernels before; the latency, all together
+    added_cycles: Mapping[str, int]  # by the same, to the end of all kernels before; all together the latency unrefined
     instructions: int  # of its program
     number: int  # among the candidates that were simulated, from 1
     repeated: bool  # whether another candidate had come to the same kernels and places before
