@@ -21,6 +21,7 @@ from tilestitch.ir.program import Program
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_program
 from tilestitch.lower import refine
+from tilestitch.lower.hazards import corners
 from tilestitch.lower.moved import Stays, at_longer_gaps, together
 from tilestitch.lower.refine import FULL, GLIMPSE, Depth, refined
 from tilestitch.lower.reorder import scheduled, waiting
@@ -33,6 +34,16 @@ from tilestitch.pipeline.strategies import strategy_named
 from tilestitch.sim.chip.timing import simulate
 
 UNCUT = HandSchedule("uncut", (HandGroup("all"),), ring=True)
+
+
+def _of_uncut(network: str = "bert-base-128") -> Trace:
+    """Of a program that is not refined."""
+    done = api.compile(model(network, True), "toy", strategy=replace(UNCUT, refined=False), batch=4)
+    return given(done.trace)
+
+
+def _of_cycles(trace: Trace, cycles: int) -> Trace:
+    return replace(trace, end_ticks=np.array([cycles * trace.ticks_per_cycle]))
 
 
 @pytest.mark.parametrize("seed", first(6, range(18)))
@@ -62,8 +73,7 @@ def test_no_byte_is_touched_too_early_in_any_order_that_is_looked_at(seed: int) 
 @pytest.mark.parametrize("network", ["bert-base-128", "resnet18"])
 def test_an_order_is_left_once_four_steps_do_not_make_it_faster(network: str) -> None:
     """Or after twelve; there are two that are begun with."""
-    strategy = replace(UNCUT, refined=False)
-    trace = given(api.compile(model(network, True), "toy", strategy=strategy, batch=4).trace)
+    trace = _of_uncut(network)
     found = list[int]()
 
     def run(program: Program) -> Trace:
@@ -85,23 +95,48 @@ def test_refining_in_full_goes_on_from_the_faster_of_two_beginnings(
     monkeypatch: pytest.MonkeyPatch, faster: int
 ) -> None:
     """One as in a glimpse, one with more steps before buffers move; of equals the latter, so that one is never lost."""
-    strategy = replace(UNCUT, refined=False)
-    trace = given(api.compile(model("bert-base-128", True), "toy", strategy=strategy, batch=4).trace)
-    cycles = {(FULL.rounds, 1): 900, (GLIMPSE.rounds, 1): 900 - (faster == GLIMPSE.rounds), (FULL.rounds, 4): 800}
-    asked, begun, gone_on_from = list[tuple[int, int]](), list[refine._Found](), list[refine._Found]()
+    trace = _of_uncut()
+    cycles = {FULL.rounds: 900, GLIMPSE.rounds: 900 - (faster == GLIMPSE.rounds)}
+    begun, gone_on_from = dict[int, refine._Found](), list[tuple[refine._Found, int]]()
 
-    def moved(now: refine._Found, run: object, boxes: object, rounds: int, moves: int) -> refine._Found:
-        asked.append((rounds, moves))
-        (begun if moves == 1 else gone_on_from).append(now)
-        ends = np.array([cycles[rounds, moves] * now.trace.ticks_per_cycle])
-        return now._replace(trace=replace(now.trace, end_ticks=ends), horizons=(rounds,))
+    def moved(now: refine._Found, run: object, boxes: object, rounds: int) -> refine._Found:
+        begun[rounds] = now._replace(trace=_of_cycles(now.trace, cycles[rounds]))
+        return begun[rounds]
+
+    def walked(now: refine._Found, run: object, boxes: object, moves: int) -> refine._Found:
+        gone_on_from.append((now, moves))
+        return now._replace(trace=_of_cycles(now.trace, 800))
 
     monkeypatch.setattr(refine, "_moved", moved)
+    monkeypatch.setattr(refine, "_walked", walked)
     found = refined(trace.program, trace, simulate)
-    assert asked == [(FULL.rounds, 1), (GLIMPSE.rounds, 1), (FULL.rounds, 4)]
-    assert gone_on_from[0].horizons == (faster,)
+    assert list(begun) == [FULL.rounds, GLIMPSE.rounds]
+    assert gone_on_from == [(begun[faster], FULL.moved - 1)]
     assert found is not None
     assert found[1].latency_cycles == 800
+
+
+def test_what_is_a_little_slower_is_gone_on_from_and_the_fastest_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is much slower is not: the next one is made of the fastest."""
+    trace = _of_uncut()
+    begin = refine._Found(trace.program, _of_cycles(trace, 10_000))
+    comes = iter([10_040, 9_990, 10_030, 10_050, 9_980, 10_010])
+    moved_of, horizons = list[int](), list[int]()
+
+    def moved(program: Program, trace: Trace, horizon_ticks: int) -> Program:
+        moved_of.append(trace.latency_cycles)
+        horizons.append(horizon_ticks)
+        return program
+
+    def justified(*_: object) -> list[refine._Found]:
+        return [begin._replace(trace=_of_cycles(trace, cycles)) for cycles in (20_000, next(comes))]
+
+    monkeypatch.setattr(refine, "with_buffers_moved", moved)
+    monkeypatch.setattr(refine, "_justified", justified)
+    found = refine._walked(begin, simulate, corners(trace.program.regions), 6)
+    assert found.latency_cycles == 9_980
+    assert moved_of == [10_000, 10_040, 9_990, 10_030, 9_990, 9_980]
+    assert len(set(horizons)) > 3, "other gaps are looked for, by turns"
 
 
 @pytest.mark.parametrize("network", ["bert-base-128", "resnet18"])

@@ -18,6 +18,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.pipeline.batches import latency
 from tilestitch.pipeline.compilation import given
+from tilestitch.pipeline.search import best as search
 from tilestitch.pipeline.search import cutting
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.cutting import cheapest_cuts
@@ -162,3 +163,18 @@ def test_a_search_that_finds_other_cuts_says_so():
     steps = given(given(done.report).searched).steps
     assert cutting.KIND in [step.by for step in steps]
     assert steps[-1].latency_cycles == latency(done)
+
+
+def test_other_cuts_are_tried_of_the_fastest_of_a_line_and_of_the_fastest_of_all(monkeypatch):
+    """Moves of their own made the latter of it: other kernels, so that other cuts are cheaper."""
+    begun_with, try_cuts = [], search._try_cuts
+
+    def noted(request, state, evaluator, line):
+        begun_with.append((line.fastest, state.best))
+        try_cuts(request, state, evaluator, line)
+
+    monkeypatch.setattr(search, "_try_cuts", noted)
+    api.compile(model("mobilenet-v2", small=True), machine_named("toy"), strategy="best", batch=4)
+    (own, fastest), (then, fastest_then), _ = begun_with
+    assert own.latency_cycles > fastest.latency_cycles
+    assert then is fastest_then

@@ -6,7 +6,8 @@ engine takes what had ended last. Then it is moved to the left in the same way. 
 and is not needed there disappears. How long each takes is that of the last simulation, as transfers share ports.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -27,20 +28,21 @@ class Depth(NamedTuple):
     moved: int  # how often buffers get other places at most
 
 
-FULL = Depth(12, 5)
+FULL = Depth(12, 10)
 PATIENCE = 4  # rounds in which an order does not get faster, after which it is left
-MOST_MOVED = 200_000  # instructions of all moves together, but for the first: in long programs they gain less
+MOST_MOVED = 800_000  # instructions of all moves together, but for the first: in long programs they gain less
 GLIMPSE = Depth(2, 1)  # a tenth of the time: which of several programs will be the fastest, it says nearly always
-# How long gaps are looked for, in instructions that begin meanwhile on average: the next one where one finds nothing.
-HORIZONS = (250, 32)
+# How long gaps are looked for, in instructions that begin meanwhile on average, by turns.
+HORIZONS = (125, 32, 8)
+WALKED = 8  # rounds back and forth of an order that is gone on from with buffers at other places
+SLOWER = 0.005  # what takes longer than the fastest by this share is not gone on from
 
 
 class _Found(NamedTuple):
-    """The fastest program so far, with its trace, and the horizons that are left."""
+    """A program and its trace."""
 
     program: Program
     trace: Trace
-    horizons: tuple[int, ...]
 
     @property
     def latency_cycles(self) -> int:
@@ -58,71 +60,104 @@ def refined(
     """The program in the fastest order that was found, with its trace; None where none is faster than it is.
 
     `trace` is that of the program as it is, `run` simulates one in another order, and `boxes` are the corners of its
-    regions, where known. As long as that helps, buffers get other places by the fastest order, and the program another
-    order with these. An order that was made better for long may go too well with the first places to leave them: so
-    what a glimpse finds is gone on from instead, where that is faster once buffers have moved.
+    regions, where known. Buffers get other places by the fastest order, and the program another order with these. An
+    order that was made better for long may go too well with the first places to leave them: so what a glimpse finds is
+    gone on from instead, where that is faster once buffers have moved.
     """
     boxes = corners(program.regions) if boxes is None else boxes
     known = needs_of(program, boxes)
     if known is None:
         return None
-    length, moves = len(program) // program.iterations, min(depth.moved, max(1, MOST_MOVED // len(program)))
-    horizons = tuple(int(trace.end_ticks[:length].max()) * count // length for count in HORIZONS)
     begun = list[_Found]()
-    shorter = (GLIMPSE.rounds,) if moves else ()  # without moves they are the first steps of the longer ones
+    shorter = (GLIMPSE.rounds,) if depth.moved else ()  # without moves they are the first steps of the longer ones
     for rounds in dict.fromkeys((depth.rounds, *shorter)):
-        better = _in_better_order(program, trace, run, known, rounds)
-        now = _Found(*(better or (program, trace)), horizons)
-        begun.append(_moved(now, run, boxes, rounds, min(1, moves)))
-    found = _moved(min(begun, key=attrgetter("latency_cycles")), run, boxes, depth.rounds, moves - 1)
-    return (found.program, found.trace) if found.latency_cycles < trace.latency_cycles else None
+        now = _in_better_order(_Found(program, trace), program, run, known, rounds)
+        if depth.moved:
+            now = _moved(now, run, boxes, rounds)
+        begun.append(now)
+    moves = min(depth.moved - 1, MOST_MOVED // len(program))
+    found = _walked(min(begun, key=attrgetter("latency_cycles")), run, boxes, moves)
+    return found if found.latency_cycles < trace.latency_cycles else None
 
 
-def _moved(
-    now: _Found, run: Callable[[Program], Trace], boxes: tuple[np.ndarray, np.ndarray], rounds: int, moves: int
-) -> _Found:
-    """What is faster with buffers at other places, so often: each time from what the one before found."""
-    for _ in range(moves):
-        if not now.horizons:
-            break
-        moved = with_buffers_moved(now.program, now.trace, now.horizons[0])
+def _moved(now: _Found, run: Callable[[Program], Trace], boxes: tuple[np.ndarray, np.ndarray], rounds: int) -> _Found:
+    """What is faster with buffers at other places."""
+    moved = with_buffers_moved(now.program, now.trace, _horizon_ticks(now, 0))
+    known = None if moved is None else needs_of(moved, boxes)
+    return now if moved is None or known is None else _in_better_order(now, moved, run, known, rounds)
+
+
+def _walked(now: _Found, run: Callable[[Program], Trace], boxes: tuple[np.ndarray, np.ndarray], moves: int) -> _Found:
+    """The fastest of what buffers at other places make of a program, time after time: also of what is a little slower.
+
+    What gaps are looked for differs from one time to the next.
+    """
+    best = now
+    for number in range(1, moves + 1):
+        moved = with_buffers_moved(now.program, now.trace, _horizon_ticks(now, number))
         known = None if moved is None else needs_of(moved, boxes)
-        found = None
-        if moved is not None and known is not None:
-            found = _in_better_order(moved, now.trace, run, known, rounds)
-        now = now._replace(horizons=now.horizons[1:]) if found is None else _Found(*found, now.horizons)
-    return now
+        if moved is None or known is None:
+            continue
+        order = _own_order(moved, now.trace, known)
+        now = min(_justified(moved, now.trace, run, known, order, WALKED), key=attrgetter("latency_cycles"))
+        if now.latency_cycles < best.latency_cycles:
+            best = now
+        elif now.latency_cycles > (1 + SLOWER) * best.latency_cycles:
+            now = best
+    return best
+
+
+def _horizon_ticks(now: _Found, number: int) -> int:
+    """How long gaps are looked for when buffers move for the so-manieth time."""
+    length = len(now.program) // now.program.iterations
+    return int(now.trace.end_ticks[:length].max()) * HORIZONS[number % len(HORIZONS)] // length
 
 
 def _in_better_order(
-    program: Program, trace: Trace, run: Callable[[Program], Trace], known: Dependences, rounds: int
-) -> tuple[Program, Trace] | None:
-    """The program in an order that is faster than `trace`, with its trace; None where none was found.
+    before: _Found, program: Program, run: Callable[[Program], Trace], known: Dependences, rounds: int
+) -> _Found:
+    """The program in an order that is faster than what was there before, or that.
 
     Two orders are begun with: that of the longest paths, and the program's own, both as list schedules.
     """
+    best, (engine, ticks) = before, _durations(program, before.trace)
+    for order in (list_schedule(engine, ticks, known), _own_order(program, before.trace, known)):
+        found = _justified(program, before.trace, run, known, order, rounds)
+        best = min(chain((best,), found), key=attrgetter("latency_cycles"))
+    return best
+
+
+def _durations(program: Program, trace: Trace) -> tuple[np.ndarray, np.ndarray]:
+    """The engine of each instruction of an iteration, and how long it takes."""
     length = len(program) // program.iterations
-    engine = program.engine[:length].astype(np.int64)
-    ticks = (trace.end_ticks - trace.start_ticks)[:length]
+    return program.engine[:length].astype(np.int64), (trace.end_ticks - trace.start_ticks)[:length]
+
+
+def _own_order(program: Program, trace: Trace, known: Dependences) -> np.ndarray:
+    """A list schedule by the order of the program."""
+    engine, ticks = _durations(program, trace)
+    return scheduled(engine, ticks, waiting(known.needs, known.ends), np.arange(len(engine)))[0]
+
+
+def _justified(
+    program: Program, trace: Trace, run: Callable[[Program], Trace], known: Dependences, order: np.ndarray, rounds: int
+) -> Iterator[_Found]:
+    """The program in an order, then in what going back and forth makes of it, until that does not get faster."""
+    engine, _ = _durations(program, trace)
     forward = waiting(known.needs, known.ends)
     backward = _reversed(known, forward)
-    own, _ = scheduled(engine, ticks, forward, np.arange(length))
-    best: tuple[Program, Trace] | None = None
-    for order in (list_schedule(engine, ticks, known), own):
-        least, since = np.iinfo(np.int64).max, 0
-        for _ in range(rounds):
-            other = in_order(program, known, order)
-            found = run(other)
-            if found.latency_cycles < (trace if best is None else best[1]).latency_cycles:
-                best = other, found
-            since = 0 if found.latency_cycles < least else since + 1
-            if since == PATIENCE:
-                break
-            least = min(least, found.latency_cycles)
-            starts, ends = np.empty(length, np.int64), np.empty(length, np.int64)
-            starts[order], ends[order] = found.start_ticks[:length], found.end_ticks[:length]
-            order = _back_and_forth(engine, starts, ends, forward, backward)
-    return best
+    least, since, length = np.iinfo(np.int64).max, 0, len(engine)
+    for _ in range(rounds):
+        other = in_order(program, known, order)
+        found = _Found(other, run(other))
+        yield found
+        since = 0 if found.latency_cycles < least else since + 1
+        if since == PATIENCE:
+            return
+        least = min(least, found.latency_cycles)
+        starts, ends = np.empty(length, np.int64), np.empty(length, np.int64)
+        starts[order], ends[order] = found.trace.start_ticks[:length], found.trace.end_ticks[:length]
+        order = _back_and_forth(engine, starts, ends, forward, backward)
 
 
 def _back_and_forth(

@@ -14,9 +14,16 @@ LOWER = (
     Mutant(
         "the slowest order that was looked at is kept",
         "lower/refine.py",
-        "if found.latency_cycles < (trace if best is None else best[1]).latency_cycles:",
-        "if best is None or found.latency_cycles > best[1].latency_cycles:",
+        "best = min(chain((best,), found)",
+        "best = max(chain((best,), found)",
         ("test_refine::test_no_byte_is_touched_too_early_in_any_order_that_is_looked_at",),
+    ),
+    Mutant(
+        "only what is faster is gone on from with buffers at other places",
+        "lower/refine.py",
+        "elif now.latency_cycles > (1 + SLOWER) * best.latency_cycles:",
+        "else:",
+        ("test_refine::test_what_is_a_little_slower_is_gone_on_from_and_the_fastest_is_kept",),
     ),
     Mutant(
         "buffers get places of others that are still read",

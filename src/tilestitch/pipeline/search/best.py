@@ -324,6 +324,7 @@ def _try_last(request: Request, spending: _Spending, state: _State) -> None:
     polishes = spending.budget.candidates > 0 and not is_low
     last = [kind for kind in LAST if not is_low or kind not in DEAR]
     if polishes:
+        _try_cuts(request, state, spending.evaluator, state.lines[0])
         state.lines[0].add(state.best)
         _try_cuts(request, state, spending.evaluator, state.lines[0])
         _try_moves(request, state, spending, (), spending.share + POLISH, Line([state.best], kinds=POLISHING))
