@@ -88,9 +88,10 @@ def _moved(now: _Found, run: Callable[[Program], Trace], boxes: tuple[np.ndarray
 
 
 def _walked(now: _Found, run: Callable[[Program], Trace], boxes: tuple[np.ndarray, np.ndarray], moves: int) -> _Found:
-    """The fastest of what buffers at other places make of a program, time after time: also of what is a little slower.
+    """The fastest that was found while buffers moved and the order was improved, again and again.
 
-    What gaps are looked for differs from one time to the next.
+    Each move starts from the one before, also where that made the program a little slower, and looks for gaps of
+    another length.
     """
     best = now
     for number in range(1, moves + 1):
@@ -108,7 +109,7 @@ def _walked(now: _Found, run: Callable[[Program], Trace], boxes: tuple[np.ndarra
 
 
 def _horizon_ticks(now: _Found, number: int) -> int:
-    """How long gaps are looked for when buffers move for the so-manieth time."""
+    """How long gaps are looked for; `number` says how often buffers have moved before."""
     length = len(now.program) // now.program.iterations
     return int(now.trace.end_ticks[:length].max()) * HORIZONS[number % len(HORIZONS)] // length
 
@@ -116,7 +117,7 @@ def _horizon_ticks(now: _Found, number: int) -> int:
 def _in_better_order(
     before: _Found, program: Program, run: Callable[[Program], Trace], known: Dependences, rounds: int
 ) -> _Found:
-    """The program in an order that is faster than what was there before, or that.
+    """The program in a better order, or what was there before if no order makes it faster than that.
 
     Two orders are begun with: that of the longest paths, and the program's own, both as list schedules.
     """
